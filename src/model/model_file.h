@@ -17,7 +17,8 @@ struct ink_model_file;
 
 /*
  * INK_NOT_FOUND or INK_IO: cannot be read. INK_CORRUPT: not GGUF, truncated, or
- * inconsistent; the text names the file and what is wrong (which key or tensor).
+ * inconsistent; INK_UNSUPPORTED: a version, a type or a split file that is not read here. The text names the file
+ * and what is wrong (which key or tensor).
  */
 INK_NODISCARD enum ink_status ink_model_file_open(const char *path, struct ink_model_file **out,
                                                   struct ink_err *err);
@@ -32,10 +33,14 @@ bool ink_model_file_int(const struct ink_model_file *f, const char *key, int64_t
 bool ink_model_file_float(const struct ink_model_file *f, const char *key, double *out);
 bool ink_model_file_bool(const struct ink_model_file *f, const char *key, bool *out);
 bool ink_model_file_string(const struct ink_model_file *f, const char *key, const char **out);
-/* Number of elements of an array key, or -1. Elements by index; out-of-range gives empty. */
+/* Number of elements of an array key, or -1. */
 int64_t ink_model_file_array(const struct ink_model_file *f, const char *key);
-const char *ink_model_file_array_string(const struct ink_model_file *f, const char *key, int64_t i);
-/* The raw elements of a numeric array: f32, i32 or u8/i8 as `type` ("f32", "i32", "u8") says, else NULL. */
+/* One element of an array of strings, straight from the map; empty when out of range or not such an array. */
+struct ink_slice ink_model_file_array_string(const struct ink_model_file *f, const char *key, int64_t i);
+/*
+ * The elements of a numeric array, aligned for their type, or NULL when the key is not such an array. `type` is
+ * "f32", "i32" (also u32) or "u8" (also i8 and bool): the width is what counts.
+ */
 const void *ink_model_file_array_data(const struct ink_model_file *f, const char *key, const char *type);
 
 struct ink_tensor_info {
@@ -51,7 +56,7 @@ int64_t ink_model_file_n_tensors(const struct ink_model_file *f);
 void ink_model_file_tensor(const struct ink_model_file *f, int64_t i, struct ink_tensor_info *out);
 bool ink_model_file_find(const struct ink_model_file *f, const char *name, struct ink_tensor_info *out);
 
-/* "i8", "f16", "q4_k", ...: the type most bytes of the weights have. */
+/* "i8" for a file the importer made so; else "f16", "q4_k", ...: the type most bytes of the weights have. */
 const char *ink_model_file_type(const struct ink_model_file *f);
 
 /*
