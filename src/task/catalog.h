@@ -33,6 +33,7 @@ struct ink_catalog_options {        /* zero means default */
     int max_target_tokens;          /* of one candidate: 512 */
     int64_t max_memory;             /* bytes for KV; 0: planned from the above */
     const char *prompt;             /* overrides the model's own rewrite template; must contain {text} */
+    bool vocabulary_only;           /* no weights, no engine: the models have a tokenizer and no capability */
 };
 
 struct ink_catalog *ink_catalog_new(const struct ink_catalog_options *options);

@@ -37,6 +37,7 @@ struct ink_rewrite_request {
     bool details;                       /* keep per-token probabilities */
     int n_top;                          /* alternatives per token with details */
     bool allow_same;                    /* a candidate may equal the source */
+    bool fixed_length;                  /* the end token is never drawn, so all have max_tokens; for benchmarks */
     const char *scripts;                /* NULL: Chinese head when the text is Chinese; else see token/script.h */
     enum ink_long_input on_long_input;
     int timeout_ms;                     /* from admission; 0: none */
