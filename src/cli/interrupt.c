@@ -1,0 +1,71 @@
+/*
+ * Ctrl-C: the first asks the command to stop, the second stops the process.
+ *
+ * Before interrupt_catch() a Ctrl-C ends the process at once, with the same status.
+ */
+#include "cli/cli.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+static atomic_int n_caught;
+static atomic_int last_signal;
+static atomic_bool graceful;
+static int wake[2] = { -1, -1 };
+
+static void on_signal(int sig)
+{
+    atomic_store(&last_signal, sig);
+    if (!atomic_load(&graceful) || atomic_fetch_add(&n_caught, 1) > 0)
+        _exit(sig == SIGTERM ? 128 + SIGTERM : CLI_INTERRUPTED);
+    /* The pipe is empty before the first signal, so this cannot block. */
+    if (write(wake[1], "", 1) < 0)
+        _exit(CLI_INTERRUPTED);
+}
+
+static void handle(int sig)
+{
+    struct sigaction sa = { .sa_handler = on_signal };
+
+    sigfillset(&sa.sa_mask);
+    sigaction(sig, &sa, NULL);
+}
+
+void interrupt_init(void)
+{
+    struct sigaction sa;
+
+    /* Started with `nohup` or in the background of a script, SIGINT is ignored, and stays so. */
+    if (sigaction(SIGINT, NULL, &sa) == 0 && sa.sa_handler == SIG_IGN)
+        return;
+    handle(SIGINT);
+}
+
+void interrupt_catch(void)
+{
+    if (atomic_load(&graceful))
+        return;
+    if (pipe(wake) != 0)
+        return;     /* without descriptors a Ctrl-C keeps ending the process at once */
+    fcntl(wake[0], F_SETFD, FD_CLOEXEC);
+    fcntl(wake[1], F_SETFD, FD_CLOEXEC);
+    atomic_store(&graceful, true);
+    handle(SIGTERM);
+}
+
+bool interrupt_pending(void)
+{
+    return atomic_load(&n_caught) > 0;
+}
+
+int interrupt_fd(void)
+{
+    return wake[0];
+}
+
+int interrupt_signal(void)
+{
+    return atomic_load(&last_signal);
+}
