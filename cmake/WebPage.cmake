@@ -19,11 +19,13 @@ function(add_web_page room)
     set(embed ${PROJECT_SOURCE_DIR}/scripts/embed_web.py)
 
     if(INKSTONE_WEB AND package)
-        file(GLOB_RECURSE page_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/web/*)
-        list(FILTER page_sources EXCLUDE REGEX "/web/(node_modules|dist)/")
+        # Not web/* all the way down: web/node_modules has thousands of files and appears during the build.
+        set(web ${PROJECT_SOURCE_DIR}/web)
+        file(GLOB page_sources CONFIGURE_DEPENDS LIST_DIRECTORIES false ${web}/*)
+        file(GLOB_RECURSE page_parts CONFIGURE_DEPENDS LIST_DIRECTORIES false ${web}/src/* ${web}/public/*)
         add_custom_command(OUTPUT ${page}/index.html
             COMMAND ${PROJECT_SOURCE_DIR}/scripts/build_web.sh ${page}
-            DEPENDS ${page_sources} ${PROJECT_SOURCE_DIR}/scripts/build_web.sh
+            DEPENDS ${page_sources} ${page_parts} ${PROJECT_SOURCE_DIR}/scripts/build_web.sh
             COMMENT "Building the page"
             VERBATIM)
         add_custom_command(OUTPUT ${generated}
