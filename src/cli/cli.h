@@ -83,6 +83,9 @@ int cli_usage_error(const struct command *cmd, const char *fmt, ...) INK_PRINTF(
 /* "inkstone: message" on stderr; returns CLI_FAILED, or CLI_INTERRUPTED when err->code is INK_CANCELLED. */
 int cli_fail(const struct ink_err *err);
 
+/* The same for a job under --json: with `json`, the error object goes to stdout as well. */
+int cli_fail_json(const struct ink_err *err, bool json);
+
 /*
  * Text for a person on stdout. Errors are remembered by stdio: end with cli_finish().
  */
@@ -93,6 +96,9 @@ void cli_print_json(json_t *value);
 
 /* Writes out what stdout holds. Returns `status`, or CLI_FAILED with a line on stderr when stdout could not be written. */
 int cli_finish(int status);
+
+/* Whether a write to stdout has failed, so that a long job may stop early. */
+bool cli_output_failed(void);
 
 /* {"error":{"message","type","param","code"}} as the HTTP interface writes it; the caller's reference. */
 json_t *cli_error_json(const struct ink_err *err);
@@ -120,11 +126,13 @@ void progress_update(struct progress *p, int64_t done, int64_t total, const char
 void progress_end(struct progress *p);
 
 /*
- * Ctrl-C (and SIGTERM): after interrupt_catch() the first one makes interrupt_pending() true and wakes interrupt_fd()
- * (readable then), the second ends the process at once with status 130.
+ * Ctrl-C. Until interrupt_catch() it ends the process at once with status 130. Afterwards the first one (or the first
+ * SIGTERM) makes interrupt_pending() true and interrupt_fd() readable, and the second ends the process at once.
  */
+void interrupt_init(void);      /* main.c, before anything else */
 void interrupt_catch(void);
 bool interrupt_pending(void);
-int interrupt_fd(void);
+int interrupt_fd(void);         /* -1 before interrupt_catch() */
+int interrupt_signal(void);     /* the last one seen: SIGINT, SIGTERM, or 0 */
 
 #endif

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include "base/json.h"
+#include "server/answer.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -39,6 +40,11 @@ void cli_print_json(json_t *value)
     json_decref(value);
 }
 
+bool cli_output_failed(void)
+{
+    return stdout_error != 0 || ferror(stdout);
+}
+
 int cli_finish(int status)
 {
     errno = 0;
@@ -73,6 +79,21 @@ int cli_fail(const struct ink_err *err)
     (void)fflush(stdout);
     fprintf(stderr, "inkstone: %s\n", err->text);
     return err->code == INK_CANCELLED ? CLI_INTERRUPTED : CLI_FAILED;
+}
+
+json_t *cli_error_json(const struct ink_err *err)
+{
+    json_t *o = json_object();
+
+    (void)json_object_set_new(o, "error", ink_answer_error(err));
+    return o;
+}
+
+int cli_fail_json(const struct ink_err *err, bool json)
+{
+    if (json && err->code != INK_CANCELLED)
+        cli_print_json(cli_error_json(err));
+    return cli_finish(cli_fail(err));
 }
 
 const char *cli_bytes(int64_t bytes, char out[24])
