@@ -7,6 +7,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 .DEFAULT_GOAL := build
+.NOTPARALLEL:
 
 PRESET ?= default
 GGML ?= pinned
@@ -17,7 +18,7 @@ PYTHON := /usr/bin/python3
 BUILD := $(if $(filter default,$(PRESET)),build,build/$(PRESET))
 VARIANT := $(if $(filter cuda vulkan asan tsan,$(PRESET)),$(PRESET),cpu)
 
-.PHONY: run test build configure deps deps-test bench lint fmt fmt-check asan tsan fuzz cover clean help
+.PHONY: run test build configure deps deps-test bench lint fmt fmt-check asan tsan fuzz clean help
 
 run: build ## build what is missing and serve on http://127.0.0.1:7860
 	@exec $(BUILD)/inkstone serve $(ARGS)
