@@ -22,16 +22,16 @@
 struct ink_detokenizer {
     const struct ink_tokenizer *t;
     bool keep_special;
-    bool has_text;              /* something was written */
-    bool prefix_taken;          /* the one space of a dummy prefix was taken away */
-    char bytes[4];              /* the beginning of a character */
+    bool has_text;     /* something was written */
+    bool prefix_taken; /* the one space of a dummy prefix was taken away */
+    char bytes[4];     /* the beginning of a character */
     size_t n_bytes;
     struct ink_buf out;
 };
 
-static const char replacement[] = "\xef\xbf\xbd";       /* U+FFFD */
-static const char unknown[] = " \xe2\x81\x87 ";         /* U+2047 between spaces */
-static const char lower_block[] = "\xe2\x96\x81";       /* U+2581 */
+static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
+static const char unknown[] = " \xe2\x81\x87 ";   /* U+2047 between spaces */
+static const char lower_block[] = "\xe2\x96\x81"; /* U+2581 */
 
 static void init(struct ink_detokenizer *d, const struct ink_tokenizer *t, bool keep_special)
 {
@@ -72,7 +72,8 @@ static enum ink_status write_bytes(struct ink_detokenizer *d, bool end)
 
 static bool starts_with_space(struct ink_slice s)
 {
-    return s.len >= sizeof(lower_block) - 1 && memcmp(s.ptr, lower_block, sizeof(lower_block) - 1) == 0;
+    return s.len >= sizeof(lower_block) - 1 &&
+           memcmp(s.ptr, lower_block, sizeof(lower_block) - 1) == 0;
 }
 
 static enum ink_status write_piece(struct ink_detokenizer *d, struct ink_slice piece)
@@ -124,7 +125,9 @@ static enum ink_status add(struct ink_detokenizer *d, int32_t id, struct ink_err
         else if (st == INK_OK && (type != INK_PIECE_CONTROL && !ink_tokenizer_is_special(d->t, id)))
             st = write_piece(d, piece);
     }
-    return st == INK_OK ? st : ink_err_set(err, INK_NO_MEMORY, "out of memory for the text of %zu bytes", d->out.len);
+    return st == INK_OK ? st
+                        : ink_err_set(err, INK_NO_MEMORY, "out of memory for the text of %zu bytes",
+                                      d->out.len);
 }
 
 struct ink_detokenizer *ink_detokenizer_new(const struct ink_tokenizer *t)
@@ -150,7 +153,8 @@ void ink_detokenizer_clear(struct ink_detokenizer *d)
     d->n_bytes = 0;
 }
 
-enum ink_status ink_detokenizer_add(struct ink_detokenizer *d, int32_t id, struct ink_slice *out, struct ink_err *err)
+enum ink_status ink_detokenizer_add(struct ink_detokenizer *d, int32_t id, struct ink_slice *out,
+                                    struct ink_err *err)
 {
     ink_buf_clear(&d->out);
     enum ink_status st = add(d, id, err);
@@ -162,12 +166,13 @@ enum ink_status ink_detokenizer_add(struct ink_detokenizer *d, int32_t id, struc
 struct ink_slice ink_detokenizer_finish(struct ink_detokenizer *d)
 {
     ink_buf_clear(&d->out);
-    (void)write_bytes(d, true);     /* at most three U+FFFD: memory of that size is not refused */
+    (void)write_bytes(d, true); /* at most three U+FFFD: memory of that size is not refused */
     return ink_buf_slice(&d->out);
 }
 
-enum ink_status ink_tokenizer_decode(const struct ink_tokenizer *t, const int32_t *ids, size_t n, bool keep_special,
-                                     char **out, size_t *len, struct ink_err *err)
+enum ink_status ink_tokenizer_decode(const struct ink_tokenizer *t, const int32_t *ids, size_t n,
+                                     bool keep_special, char **out, size_t *len,
+                                     struct ink_err *err)
 {
     struct ink_detokenizer d;
     enum ink_status st = INK_OK;

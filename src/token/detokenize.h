@@ -16,8 +16,8 @@
 struct ink_detokenizer;
 
 struct ink_detokenizer *ink_detokenizer_new(const struct ink_tokenizer *t);
-void ink_detokenizer_free(struct ink_detokenizer *d);       /* NULL is fine */
-void ink_detokenizer_clear(struct ink_detokenizer *d);      /* ready for another sequence */
+void ink_detokenizer_free(struct ink_detokenizer *d);  /* NULL is fine */
+void ink_detokenizer_clear(struct ink_detokenizer *d); /* ready for another sequence */
 
 /* Adds one token; `*out` is the new text, maybe empty, valid until the next call on `d`. */
 INK_NODISCARD enum ink_status ink_detokenizer_add(struct ink_detokenizer *d, int32_t id,

@@ -24,11 +24,11 @@
 #include <string.h>
 
 enum {
-    MAX_REPLACEMENT = 1024,     /* bytes; NFKC's longest is 33 */
+    MAX_REPLACEMENT = 1024, /* bytes; NFKC's longest is 33 */
     PLANE = 0x10000,
 };
 
-static const char lower_block[] = "\xe2\x96\x81";       /* U+2581, which stands for a space */
+static const char lower_block[] = "\xe2\x96\x81"; /* U+2581, which stands for a space */
 enum { LOWER_BLOCK_LEN = 3 };
 
 static uint32_t unit_label(uint32_t unit)
@@ -54,7 +54,8 @@ static bool step(const struct normalizer *z, size_t *at, unsigned char byte, uin
 }
 
 /* The longest entry at the start of `text`: its length (0: none) and replacement. */
-static size_t match(const struct normalizer *z, struct ink_slice text, struct ink_slice *replacement)
+static size_t match(const struct normalizer *z, struct ink_slice text,
+                    struct ink_slice *replacement)
 {
     size_t at = unit_offset(z->units[0]);
     size_t longest = 0;
@@ -99,10 +100,12 @@ static enum ink_status load_table(struct normalizer *z, struct ink_slice blob, s
     const unsigned char *p = (const unsigned char *)blob.ptr;
 
     if (blob.len < 4)
-        return ink_err_set(err, INK_CORRUPT, "charsmap: %zu bytes, too short for its header", blob.len);
+        return ink_err_set(err, INK_CORRUPT, "charsmap: %zu bytes, too short for its header",
+                           blob.len);
     size_t trie_len = p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24;
     if (trie_len < 4 || trie_len % 4 != 0 || trie_len >= blob.len - 4)
-        return ink_err_set(err, INK_CORRUPT, "charsmap: a trie of %zu bytes does not fit %zu bytes of table",
+        return ink_err_set(err, INK_CORRUPT,
+                           "charsmap: a trie of %zu bytes does not fit %zu bytes of table",
                            trie_len, blob.len);
     if (p[blob.len - 1] != 0)
         return ink_err_set(err, INK_CORRUPT, "charsmap: the replacements do not end with a NUL");
@@ -124,8 +127,9 @@ static enum ink_status load_table(struct normalizer *z, struct ink_slice blob, s
         size_t len = strlen(z->replacements + i);
 
         if (len > MAX_REPLACEMENT)
-            return ink_err_set(err, INK_CORRUPT, "charsmap: a replacement of %zu bytes; at most %d are accepted",
-                               len, MAX_REPLACEMENT);
+            return ink_err_set(err, INK_CORRUPT,
+                               "charsmap: a replacement of %zu bytes; at most %d are accepted", len,
+                               MAX_REPLACEMENT);
         if (len > z->longest_replacement)
             z->longest_replacement = len;
         i += len + 1;
@@ -137,7 +141,8 @@ static enum ink_status load_table(struct normalizer *z, struct ink_slice blob, s
     return INK_OK;
 }
 
-enum ink_status normalizer_init(struct normalizer *z, const struct normalizer_options *o, struct ink_err *err)
+enum ink_status normalizer_init(struct normalizer *z, const struct normalizer_options *o,
+                                struct ink_err *err)
 {
     enum ink_status st = INK_OK;
 
@@ -173,14 +178,16 @@ size_t normalizer_max_output(const struct normalizer *z, size_t len)
     /* Every byte may be a space, and every replacement may consist of them. */
     size_t growth = LOWER_BLOCK_LEN * (z->longest_replacement > 1 ? z->longest_replacement : 1);
 
-    return len > (SIZE_MAX / 2 - LOWER_BLOCK_LEN) / growth ? SIZE_MAX / 2 : len * growth + LOWER_BLOCK_LEN;
+    return len > (SIZE_MAX / 2 - LOWER_BLOCK_LEN) / growth ? SIZE_MAX / 2
+                                                           : len * growth + LOWER_BLOCK_LEN;
 }
 
 /*
  * Length of what is read next from `text` (not empty), and what it becomes. Text that no entry
  * touches becomes itself.
  */
-static size_t next_part(const struct normalizer *z, struct ink_slice text, struct ink_slice *becomes)
+static size_t next_part(const struct normalizer *z, struct ink_slice text,
+                        struct ink_slice *becomes)
 {
     unsigned char first = (unsigned char)text.ptr[0];
     uint32_t cp = 0;
@@ -203,7 +210,7 @@ static size_t next_part(const struct normalizer *z, struct ink_slice text, struc
             return len;
         becomes->ptr = text.ptr;
     }
-    if (char_len == 0)      /* not reached with valid UTF-8; keeps the walk going all the same */
+    if (char_len == 0) /* not reached with valid UTF-8; keeps the walk going all the same */
         char_len = 1;
     return becomes->len = char_len;
 }
@@ -244,7 +251,8 @@ static void trim_end(const struct normalizer *z, struct ink_buf *out, size_t sta
     out->ptr[out->len] = '\0';
 }
 
-enum ink_status normalizer_run(const struct normalizer *z, struct ink_slice text, struct ink_buf *out)
+enum ink_status normalizer_run(const struct normalizer *z, struct ink_slice text,
+                               struct ink_buf *out)
 {
     size_t start = out->len;
     struct ink_slice part;

@@ -17,33 +17,35 @@
  * is trusted: see normalize.c.
  */
 struct normalizer {
-    uint32_t *units;                /* the table's trie; NULL: no table */
+    uint32_t *units; /* the table's trie; NULL: no table */
     size_t n_units;
-    char *replacements;             /* NUL-terminated strings, one after the other */
+    char *replacements; /* NUL-terminated strings, one after the other */
     size_t replacements_len;
-    size_t longest_replacement;     /* bytes */
-    struct trie verbatim;           /* pieces that pass as they are: the user-defined ones */
+    size_t longest_replacement; /* bytes */
+    struct trie verbatim;       /* pieces that pass as they are: the user-defined ones */
     bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces;
     /* Bit cp: the table has no entry that starts with this character of the basic plane. */
     uint64_t *untouched;
-    bool starts_verbatim[256];      /* some verbatim piece starts with this byte */
+    bool starts_verbatim[256]; /* some verbatim piece starts with this byte */
 };
 
 struct normalizer_options {
-    struct ink_slice charsmap;      /* see struct ink_vocab; copied */
+    struct ink_slice charsmap; /* see struct ink_vocab; copied */
     const struct trie_key *verbatim;
     size_t n_verbatim;
     bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces;
 };
 
-INK_NODISCARD enum ink_status normalizer_init(struct normalizer *z, const struct normalizer_options *o,
+INK_NODISCARD enum ink_status normalizer_init(struct normalizer *z,
+                                              const struct normalizer_options *o,
                                               struct ink_err *err);
-void normalizer_release(struct normalizer *z);      /* a zeroed one is fine */
+void normalizer_release(struct normalizer *z); /* a zeroed one is fine */
 
 /* The most bytes that `len` bytes of text can become. */
 size_t normalizer_max_output(const struct normalizer *z, size_t len);
 
 /* Appends the normal form of `text`, which is valid UTF-8, to `out`. INK_NO_MEMORY at the ceiling of `out`. */
-INK_NODISCARD enum ink_status normalizer_run(const struct normalizer *z, struct ink_slice text, struct ink_buf *out);
+INK_NODISCARD enum ink_status normalizer_run(const struct normalizer *z, struct ink_slice text,
+                                             struct ink_buf *out);
 
 #endif

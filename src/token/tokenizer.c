@@ -32,25 +32,31 @@
 #include <string.h>
 
 enum {
-    MAX_PIECE = 8000,           /* bytes of one piece, as in SentencePiece */
+    MAX_PIECE = 8000, /* bytes of one piece, as in SentencePiece */
     MAX_EXTRA_IDS = 10000,
 };
 
 static enum ink_status check_piece(const struct ink_piece *p, int32_t id, struct ink_err *err)
 {
     if (p->type < INK_PIECE_NORMAL || p->type > INK_PIECE_BYTE)
-        return ink_err_set(err, INK_CORRUPT, "tokenizer: piece %d has the unknown type %d", (int)id, (int)p->type);
+        return ink_err_set(err, INK_CORRUPT, "tokenizer: piece %d has the unknown type %d", (int)id,
+                           (int)p->type);
     if (p->text.len == 0 && p->type != INK_PIECE_UNUSED)
         return ink_err_set(err, INK_CORRUPT, "tokenizer: piece %d is empty", (int)id);
     if (p->text.len > MAX_PIECE)
-        return ink_err_set(err, INK_CORRUPT, "tokenizer: piece %d has %zu bytes; at most %d are accepted", (int)id,
+        return ink_err_set(err, INK_CORRUPT,
+                           "tokenizer: piece %d has %zu bytes; at most %d are accepted", (int)id,
                            p->text.len, MAX_PIECE);
-    if (!ink_utf8_is_valid(p->text.ptr, p->text.len) || (p->text.len > 0 && memchr(p->text.ptr, 0, p->text.len)))
-        return ink_err_set(err, INK_CORRUPT, "tokenizer: piece %d is not text (invalid UTF-8 or a NUL)", (int)id);
+    if (!ink_utf8_is_valid(p->text.ptr, p->text.len) ||
+        (p->text.len > 0 && memchr(p->text.ptr, 0, p->text.len)))
+        return ink_err_set(err, INK_CORRUPT,
+                           "tokenizer: piece %d is not text (invalid UTF-8 or a NUL)", (int)id);
     if (!isfinite(p->score))
-        return ink_err_set(err, INK_CORRUPT, "tokenizer: the score of piece %d is not a number", (int)id);
+        return ink_err_set(err, INK_CORRUPT, "tokenizer: the score of piece %d is not a number",
+                           (int)id);
     if (p->type == INK_PIECE_BYTE && unigram_byte_of(p->text) < 0)
-        return ink_err_set(err, INK_CORRUPT, "tokenizer: byte piece %d is \"%.*s\", not like <0xE4>", (int)id,
+        return ink_err_set(err, INK_CORRUPT,
+                           "tokenizer: byte piece %d is \"%.*s\", not like <0xE4>", (int)id,
                            (int)(p->text.len < 80 ? p->text.len : 80), p->text.ptr);
     return INK_OK;
 }
@@ -58,26 +64,33 @@ static enum ink_status check_piece(const struct ink_piece *p, int32_t id, struct
 static enum ink_status check_id(int32_t id, const char *what, int32_t n_pieces, struct ink_err *err)
 {
     if (id < -1 || id >= n_pieces)
-        return ink_err_set(err, INK_CORRUPT, "tokenizer: the %s id %d is not in 0..%d", what, (int)id,
-                           (int)n_pieces - 1);
+        return ink_err_set(err, INK_CORRUPT, "tokenizer: the %s id %d is not in 0..%d", what,
+                           (int)id, (int)n_pieces - 1);
     return INK_OK;
 }
 
 static enum ink_status check_vocab(const struct ink_vocab *v, struct ink_err *err)
 {
-    const struct { int32_t id; const char *name; } ids[] = {
-        { v->bos, "bos" }, { v->eos, "eos" }, { v->unk, "unknown" }, { v->pad, "pad" },
+    const struct {
+        int32_t id;
+        const char *name;
+    } ids[] = {
+        { v->bos, "bos" },
+        { v->eos, "eos" },
+        { v->unk, "unknown" },
+        { v->pad, "pad" },
     };
     enum ink_status st = INK_OK;
 
     if (v->kind != INK_VOCAB_UNIGRAM)
-        return ink_err_set(err, INK_UNSUPPORTED, "tokenizer: vocabulary kind %d is not supported", (int)v->kind);
+        return ink_err_set(err, INK_UNSUPPORTED, "tokenizer: vocabulary kind %d is not supported",
+                           (int)v->kind);
     if (v->n_pieces < 1 || v->n_pieces > TRIE_MAX_ID - MAX_EXTRA_IDS)
-        return ink_err_set(err, INK_CORRUPT, "tokenizer: %d pieces; 1..%d are accepted", (int)v->n_pieces,
-                           TRIE_MAX_ID - MAX_EXTRA_IDS);
+        return ink_err_set(err, INK_CORRUPT, "tokenizer: %d pieces; 1..%d are accepted",
+                           (int)v->n_pieces, TRIE_MAX_ID - MAX_EXTRA_IDS);
     if (v->n_extra_ids < 0 || v->n_extra_ids > MAX_EXTRA_IDS)
-        return ink_err_set(err, INK_CORRUPT, "tokenizer: %d extra ids; 0..%d are accepted", (int)v->n_extra_ids,
-                           MAX_EXTRA_IDS);
+        return ink_err_set(err, INK_CORRUPT, "tokenizer: %d extra ids; 0..%d are accepted",
+                           (int)v->n_extra_ids, MAX_EXTRA_IDS);
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]) && st == INK_OK; i++)
         st = check_id(ids[i].id, ids[i].name, v->n_pieces, err);
     for (int32_t i = 0; i < v->n_pieces && st == INK_OK; i++)
@@ -98,7 +111,8 @@ static size_t spell_extra(const struct ink_tokenizer *t, int32_t id, char *out, 
     return (size_t)snprintf(out, cap, "<extra_id_%d>", (int)(n_ids(t) - 1 - id));
 }
 
-static enum ink_status copy_pieces(struct ink_tokenizer *t, const struct ink_vocab *v, struct ink_err *err)
+static enum ink_status copy_pieces(struct ink_tokenizer *t, const struct ink_vocab *v,
+                                   struct ink_err *err)
 {
     char extra[32];
     size_t n = (size_t)n_ids(t);
@@ -109,7 +123,8 @@ static enum ink_status copy_pieces(struct ink_tokenizer *t, const struct ink_voc
     for (int32_t i = v->n_pieces; i < n_ids(t); i++)
         bytes += spell_extra(t, i, extra, sizeof(extra));
     if (bytes > UINT32_MAX)
-        return ink_err_set(err, INK_CORRUPT, "tokenizer: the pieces are longer than 4 GiB together");
+        return ink_err_set(err, INK_CORRUPT,
+                           "tokenizer: the pieces are longer than 4 GiB together");
     t->text = ink_try_alloc((size_t)bytes + 1, 1);
     t->text_at = ink_try_alloc(n + 1, sizeof(*t->text_at));
     t->scores = ink_try_alloc(n, sizeof(*t->scores));
@@ -120,8 +135,9 @@ static enum ink_status copy_pieces(struct ink_tokenizer *t, const struct ink_voc
     uint32_t at = 0;
     for (int32_t i = 0; i < n_ids(t); i++) {
         bool is_extra = i >= v->n_pieces;
-        struct ink_slice s = is_extra ? (struct ink_slice){ extra, spell_extra(t, i, extra, sizeof(extra)) }
-                                      : v->pieces[i].text;
+        struct ink_slice s =
+            is_extra ? (struct ink_slice){ extra, spell_extra(t, i, extra, sizeof(extra)) }
+                     : v->pieces[i].text;
 
         t->text_at[i] = at;
         if (s.len > 0)
@@ -135,13 +151,15 @@ static enum ink_status copy_pieces(struct ink_tokenizer *t, const struct ink_voc
 }
 
 /* Indexes the pieces whose type is in `types`, a set of bits 1 << type. */
-static enum ink_status index_types(const struct ink_tokenizer *t, unsigned types, struct trie *out, struct ink_err *err)
+static enum ink_status index_types(const struct ink_tokenizer *t, unsigned types, struct trie *out,
+                                   struct ink_err *err)
 {
     size_t n = 0;
     struct trie_key *keys = ink_try_alloc((size_t)n_ids(t), sizeof(*keys));
 
     if (!keys)
-        return ink_err_set(err, INK_NO_MEMORY, "tokenizer: out of memory for %d pieces", (int)n_ids(t));
+        return ink_err_set(err, INK_NO_MEMORY, "tokenizer: out of memory for %d pieces",
+                           (int)n_ids(t));
     for (int32_t i = 0; i < n_ids(t); i++) {
         struct ink_slice piece = ink_tokenizer_piece(t, i);
 
@@ -153,7 +171,8 @@ static enum ink_status index_types(const struct ink_tokenizer *t, unsigned types
     return st;
 }
 
-static enum ink_status init_normalizer(struct ink_tokenizer *t, const struct ink_vocab *v, struct ink_err *err)
+static enum ink_status init_normalizer(struct ink_tokenizer *t, const struct ink_vocab *v,
+                                       struct ink_err *err)
 {
     struct normalizer_options o = {
         .charsmap = t->charsmap,
@@ -164,7 +183,8 @@ static enum ink_status init_normalizer(struct ink_tokenizer *t, const struct ink
     struct trie_key *keys = ink_try_alloc((size_t)v->n_pieces, sizeof(*keys));
 
     if (!keys)
-        return ink_err_set(err, INK_NO_MEMORY, "tokenizer: out of memory for %d pieces", (int)v->n_pieces);
+        return ink_err_set(err, INK_NO_MEMORY, "tokenizer: out of memory for %d pieces",
+                           (int)v->n_pieces);
     for (int32_t i = 0; i < v->n_pieces; i++)
         if (v->pieces[i].type == INK_PIECE_USER_DEFINED)
             keys[o.n_verbatim++] = (struct trie_key){ v->pieces[i].text, i };
@@ -219,7 +239,8 @@ static enum ink_status init(struct ink_tokenizer *t, const struct ink_vocab *v, 
     return INK_OK;
 }
 
-enum ink_status ink_tokenizer_new(const struct ink_vocab *vocab, struct ink_tokenizer **out, struct ink_err *err)
+enum ink_status ink_tokenizer_new(const struct ink_vocab *vocab, struct ink_tokenizer **out,
+                                  struct ink_err *err)
 {
     struct ink_tokenizer *t = ink_zalloc(sizeof(*t));
     enum ink_status st = init(t, vocab, err);
@@ -264,6 +285,11 @@ int32_t ink_tokenizer_n_pieces(const struct ink_tokenizer *t)
 int32_t ink_tokenizer_piece_type(const struct ink_tokenizer *t, int32_t id)
 {
     return id < 0 || id >= n_ids(t) ? 0 : t->types[id];
+}
+
+float ink_tokenizer_score(const struct ink_tokenizer *t, int32_t id)
+{
+    return id < 0 || id >= n_ids(t) ? 0.0F : t->scores[id];
 }
 
 int32_t ink_tokenizer_find(const struct ink_tokenizer *t, struct ink_slice piece)
@@ -322,7 +348,8 @@ bool ink_tokenizer_is_special(const struct ink_tokenizer *t, int32_t id)
 }
 
 /* Where the first special token of `text` is and how long; INK_OK without one leaves `*len` 0. */
-static size_t find_written(const struct ink_tokenizer *t, struct ink_slice text, size_t *len, int32_t *id)
+static size_t find_written(const struct ink_tokenizer *t, struct ink_slice text, size_t *len,
+                           int32_t *id)
 {
     *len = 0;
     for (size_t i = 0; i < text.len; i++) {
@@ -335,14 +362,16 @@ static size_t find_written(const struct ink_tokenizer *t, struct ink_slice text,
     return text.len;
 }
 
-static enum ink_status encode_plain(const struct ink_tokenizer *t, struct ink_slice text, struct ink_buf *normal,
-                                    struct ink_tokens *out, struct ink_err *err)
+static enum ink_status encode_plain(const struct ink_tokenizer *t, struct ink_slice text,
+                                    struct ink_buf *normal, struct ink_tokens *out,
+                                    struct ink_err *err)
 {
     if (text.len == 0)
         return INK_OK;
     ink_buf_clear(normal);
     if (normalizer_run(&t->normalizer, text, normal) != INK_OK)
-        return ink_err_set(err, INK_NO_MEMORY, "out of memory to normalize %zu bytes of text", text.len);
+        return ink_err_set(err, INK_NO_MEMORY, "out of memory to normalize %zu bytes of text",
+                           text.len);
     return unigram_encode(&t->unigram, ink_buf_slice(normal), out, err);
 }
 
@@ -361,8 +390,9 @@ static enum ink_status add_token(struct ink_tokens *out, int32_t id, struct ink_
     return INK_OK;
 }
 
-static enum ink_status encode_with_specials(const struct ink_tokenizer *t, struct ink_slice text, struct ink_buf *normal,
-                                            struct ink_tokens *out, struct ink_err *err)
+static enum ink_status encode_with_specials(const struct ink_tokenizer *t, struct ink_slice text,
+                                            struct ink_buf *normal, struct ink_tokens *out,
+                                            struct ink_err *err)
 {
     enum ink_status st = INK_OK;
 
@@ -381,8 +411,8 @@ static enum ink_status encode_with_specials(const struct ink_tokenizer *t, struc
 }
 
 enum ink_status ink_tokenizer_encode(const struct ink_tokenizer *t, struct ink_slice text,
-                                     const struct ink_encode_options *options, struct ink_tokens *out,
-                                     struct ink_err *err)
+                                     const struct ink_encode_options *options,
+                                     struct ink_tokens *out, struct ink_err *err)
 {
     size_t valid = ink_utf8_valid_prefix(text.ptr, text.len);
     size_t before = out->n;
@@ -397,8 +427,9 @@ enum ink_status ink_tokenizer_encode(const struct ink_tokenizer *t, struct ink_s
     if (st == INK_OK && options->add_special && t->eos >= 0)
         st = add_token(out, t->eos, err);
     if (st == INK_OK && options->max_tokens > 0 && out->n - before > options->max_tokens)
-        st = ink_err_param(err, INK_INVALID, "", "input_too_long", "the text has %zu tokens; at most %zu are accepted",
-                           out->n - before, options->max_tokens);
+        st = ink_err_param(err, INK_INVALID, "", "input_too_long",
+                           "the text has %zu tokens; at most %zu are accepted", out->n - before,
+                           options->max_tokens);
     if (st != INK_OK)
         out->n = before;
     return st;
@@ -408,8 +439,17 @@ void ink_tokenizer_digest(const struct ink_tokenizer *t, uint8_t out[32])
 {
     static const char version[] = "inkstone tokenizer 1";
     const int32_t numbers[] = {
-        (int32_t)t->kind, t->n_pieces, t->n_extra_ids, t->bos, t->eos, t->unk, t->pad, t->add_dummy_prefix,
-        t->remove_extra_whitespaces, t->escape_whitespaces, t->byte_fallback,
+        (int32_t)t->kind,
+        t->n_pieces,
+        t->n_extra_ids,
+        t->bos,
+        t->eos,
+        t->unk,
+        t->pad,
+        t->add_dummy_prefix,
+        t->remove_extra_whitespaces,
+        t->escape_whitespaces,
+        t->byte_fallback,
     };
     size_t n = (size_t)n_ids(t);
     struct ink_digest *d = ink_digest_new();

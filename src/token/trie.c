@@ -23,14 +23,14 @@
 
 enum {
     BLOCK = 256,
-    TRIES = 16,         /* blocks looked at for a node with several children */
-    FAILS = 24,         /* a block that refused so many is left to single children */
-    SMALL = 24,         /* groups up to this size are sorted by insertion */
+    TRIES = 16, /* blocks looked at for a node with several children */
+    FAILS = 24, /* a block that refused so many is left to single children */
+    SMALL = 24, /* groups up to this size are sorted by insertion */
 };
 
 struct block {
-    uint64_t free[4];           /* slots without a node */
-    uint64_t free_bases[4];     /* bases without a parent */
+    uint64_t free[4];       /* slots without a node */
+    uint64_t free_bases[4]; /* bases without a parent */
     int fails;
 };
 
@@ -41,15 +41,15 @@ struct group {
 
 struct builder {
     const struct trie_key *keys;
-    uint32_t *order, *spare;        /* a permutation of the keys, and room to rearrange it */
+    uint32_t *order, *spare; /* a permutation of the keys, and room to rearrange it */
     struct group *queue;
     size_t n_queue, cap_queue;
 
     uint64_t *nodes;
     struct block *blocks;
     size_t n_blocks, cap_blocks;
-    size_t first_single;            /* blocks before it have no room for a single child */
-    uint32_t *open;                 /* blocks for nodes with several children */
+    size_t first_single; /* blocks before it have no room for a single child */
+    uint32_t *open;      /* blocks for nodes with several children */
     size_t n_open, cap_open;
 
     const char *what;
@@ -135,7 +135,8 @@ static enum ink_status open_block(struct builder *b)
 }
 
 /* Finds the base for a node with these child bytes. */
-static enum ink_status find_base(struct builder *b, const unsigned char *bytes, size_t n, uint32_t *base)
+static enum ink_status find_base(struct builder *b, const unsigned char *bytes, size_t n,
+                                 uint32_t *base)
 {
     if (n == 1) {
         for (; b->first_single < b->n_blocks; b->first_single++) {

@@ -14,13 +14,13 @@
  * not leave the table whatever the bytes are.
  */
 struct trie {
-    uint64_t *nodes;    /* owned; the root is nodes[0] */
+    uint64_t *nodes; /* owned; the root is nodes[0] */
     size_t n_nodes;
 };
 
 struct trie_key {
-    struct ink_slice text;  /* borrowed during the build */
-    int32_t id;             /* 0 <= id < TRIE_MAX_ID */
+    struct ink_slice text; /* borrowed during the build */
+    int32_t id;            /* 0 <= id < TRIE_MAX_ID */
 };
 
 enum { TRIE_MAX_ID = (1 << 23) - 2 };

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ON_STACK = 1024 };       /* positions; texts beyond it take one allocation */
+enum { ON_STACK = 1024 }; /* positions; texts beyond it take one allocation */
 
 static const float unk_penalty = 10.0F;
 static const float reset_threshold = 100000.0F;
@@ -31,8 +31,8 @@ static const float reset_threshold = 100000.0F;
 /* The best way to write the text up to some position. */
 struct best {
     float score;
-    int32_t id;         /* its last piece */
-    uint32_t start;     /* where that piece begins; NOWHERE: no way leads here yet */
+    int32_t id;     /* its last piece */
+    uint32_t start; /* where that piece begins; NOWHERE: no way leads here yet */
 };
 
 static const uint32_t NOWHERE = UINT32_MAX;
@@ -48,7 +48,8 @@ int unigram_byte_of(struct ink_slice piece)
     return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
 }
 
-static enum ink_status index_bytes(struct unigram *u, const struct ink_vocab *vocab, struct ink_err *err)
+static enum ink_status index_bytes(struct unigram *u, const struct ink_vocab *vocab,
+                                   struct ink_err *err)
 {
     for (size_t i = 0; i < 256; i++)
         u->byte_ids[i] = -1;
@@ -57,7 +58,9 @@ static enum ink_status index_bytes(struct unigram *u, const struct ink_vocab *vo
             u->byte_ids[unigram_byte_of(vocab->pieces[i].text)] = i;
     for (int i = 0; i < 256 && vocab->byte_fallback; i++)
         if (u->byte_ids[i] < 0)
-            return ink_err_set(err, INK_CORRUPT, "tokenizer: byte fallback is on but piece <0x%02X> is missing", (unsigned)i);
+            return ink_err_set(err, INK_CORRUPT,
+                               "tokenizer: byte fallback is on but piece <0x%02X> is missing",
+                               (unsigned)i);
     return INK_OK;
 }
 
@@ -73,7 +76,8 @@ enum ink_status unigram_init(struct unigram *u, const struct ink_vocab *vocab, s
     struct trie_key *keys = ink_try_alloc((size_t)vocab->n_pieces, sizeof(*keys));
     u->scores = ink_try_alloc((size_t)vocab->n_pieces, sizeof(*u->scores));
     if (!keys || !u->scores) {
-        st = ink_err_set(err, INK_NO_MEMORY, "tokenizer: out of memory for %d pieces", (int)vocab->n_pieces);
+        st = ink_err_set(err, INK_NO_MEMORY, "tokenizer: out of memory for %d pieces",
+                         (int)vocab->n_pieces);
         goto out;
     }
     for (int32_t i = 0; i < vocab->n_pieces; i++) {
@@ -106,7 +110,9 @@ void unigram_release(struct unigram *u)
 /* Bytes of a character by its first byte alone; a byte that starts none counts as one. */
 static size_t char_len(unsigned char first)
 {
-    static const unsigned char by_high_bits[16] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4 };
+    static const unsigned char by_high_bits[16] = {
+        1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4
+    };
 
     return by_high_bits[first >> 4];
 }
@@ -188,7 +194,8 @@ static size_t count_tokens(const struct unigram *u, const struct best *best, siz
 }
 
 /* Writes the ids of the best way, last first, so that they end before `to`. */
-static void write_tokens(const struct unigram *u, const struct best *best, struct ink_slice text, int32_t *to)
+static void write_tokens(const struct unigram *u, const struct best *best, struct ink_slice text,
+                         int32_t *to)
 {
     bool after_unk = false;
 
@@ -208,7 +215,8 @@ static enum ink_status reserve(struct ink_tokens *out, size_t extra, struct ink_
 {
     if (extra <= out->cap - out->n)
         return INK_OK;
-    size_t cap = out->cap + out->cap / 2 > out->n + extra ? out->cap + out->cap / 2 : out->n + extra;
+    size_t cap =
+        out->cap + out->cap / 2 > out->n + extra ? out->cap + out->cap / 2 : out->n + extra;
     int32_t *ids = ink_try_realloc(out->ids, cap, sizeof(*ids));
 
     if (!ids)
@@ -218,8 +226,8 @@ static enum ink_status reserve(struct ink_tokens *out, size_t extra, struct ink_
     return INK_OK;
 }
 
-enum ink_status unigram_encode(const struct unigram *u, struct ink_slice text, struct ink_tokens *out,
-                               struct ink_err *err)
+enum ink_status unigram_encode(const struct unigram *u, struct ink_slice text,
+                               struct ink_tokens *out, struct ink_err *err)
 {
     struct best on_stack[ON_STACK + 1];
     struct best *best = on_stack;
@@ -227,7 +235,8 @@ enum ink_status unigram_encode(const struct unigram *u, struct ink_slice text, s
     if (text.len == 0)
         return INK_OK;
     if (text.len >= INT32_MAX)
-        return ink_err_set(err, INK_INVALID, "a text of %zu normalized bytes is too long to tokenize", text.len);
+        return ink_err_set(err, INK_INVALID,
+                           "a text of %zu normalized bytes is too long to tokenize", text.len);
     if (text.len > ON_STACK)
         best = ink_try_alloc(text.len + 1, sizeof(*best));
     if (!best)

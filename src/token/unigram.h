@@ -13,21 +13,22 @@
  * pieces, the one with the greatest sum of scores. Immutable once made; any thread.
  */
 struct unigram {
-    struct trie pieces;         /* what text can consist of: normal and user-defined pieces */
-    float *scores;              /* by id; for user-defined pieces what their length earns */
+    struct trie pieces; /* what text can consist of: normal and user-defined pieces */
+    float *scores;      /* by id; for user-defined pieces what their length earns */
     float unk_score;
     int32_t unk;
     bool byte_fallback;
-    int32_t byte_ids[256];      /* -1: none; all there when `byte_fallback` */
+    int32_t byte_ids[256]; /* -1: none; all there when `byte_fallback` */
 };
 
 /* Reads `vocab`, whose pieces tokenizer.c has checked one by one. */
-INK_NODISCARD enum ink_status unigram_init(struct unigram *u, const struct ink_vocab *vocab, struct ink_err *err);
-void unigram_release(struct unigram *u);        /* a zeroed one is fine */
+INK_NODISCARD enum ink_status unigram_init(struct unigram *u, const struct ink_vocab *vocab,
+                                           struct ink_err *err);
+void unigram_release(struct unigram *u); /* a zeroed one is fine */
 
 /* Appends the ids of a normalized text. INK_INVALID for a text of 2 GiB or more, INK_NO_MEMORY. */
-INK_NODISCARD enum ink_status unigram_encode(const struct unigram *u, struct ink_slice text, struct ink_tokens *out,
-                                             struct ink_err *err);
+INK_NODISCARD enum ink_status unigram_encode(const struct unigram *u, struct ink_slice text,
+                                             struct ink_tokens *out, struct ink_err *err);
 
 /* The value of a "<0xE4>" piece, or -1. */
 int unigram_byte_of(struct ink_slice piece);

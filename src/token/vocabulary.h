@@ -19,16 +19,17 @@ struct ink_tokenizer {
     bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, byte_fallback;
 
     /* By id, extra ids included; owned. */
-    char *text;             /* all spellings, one after the other */
-    uint32_t *text_at;      /* n_pieces + n_extra_ids + 1 offsets into `text` */
+    char *text;        /* all spellings, one after the other */
+    uint32_t *text_at; /* n_pieces + n_extra_ids + 1 offsets into `text` */
     float *scores;
-    uint8_t *types;         /* enum ink_piece_type */
-    struct ink_slice charsmap;  /* owned; for the digest */
+    uint8_t *types;            /* enum ink_piece_type */
+    struct ink_slice charsmap; /* owned; for the digest */
 
-    struct trie reserved;   /* pieces that text never yields by itself: control, unknown, byte, extra ids */
-    struct trie unused;     /* pieces of type unused */
-    struct trie written;    /* what is recognized in text when specials are asked for */
-    bool starts_written[256];   /* some of those start with this byte */
+    struct trie
+        reserved; /* pieces that text never yields by itself: control, unknown, byte, extra ids */
+    struct trie unused;       /* pieces of type unused */
+    struct trie written;      /* what is recognized in text when specials are asked for */
+    bool starts_written[256]; /* some of those start with this byte */
 
     struct normalizer normalizer;
     struct unigram unigram;

@@ -120,8 +120,15 @@ void spiece_read(const char *name, int32_t n_extra_ids, struct spiece *out)
         fail_msg("%s: run scripts/fetch_assets.py", err.text);
     /* The values that the file leaves out have the defaults of sentencepiece_model.proto. */
     out->vocab = (struct ink_vocab){
-        .kind = INK_VOCAB_UNIGRAM, .unk = 0, .bos = 1, .eos = 2, .pad = -1, .n_extra_ids = n_extra_ids,
-        .add_dummy_prefix = true, .remove_extra_whitespaces = true, .escape_whitespaces = true,
+        .kind = INK_VOCAB_UNIGRAM,
+        .unk = 0,
+        .bos = 1,
+        .eos = 2,
+        .pad = -1,
+        .n_extra_ids = n_extra_ids,
+        .add_dummy_prefix = true,
+        .remove_extra_whitespaces = true,
+        .escape_whitespaces = true,
     };
     struct cursor c = inside((struct ink_slice){ out->file, len });
     while (next_field(&c, &f))

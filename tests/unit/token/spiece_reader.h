@@ -8,7 +8,7 @@
  * It trusts the file, whose SHA-256 scripts/fetch_assets.py has checked.
  */
 struct spiece {
-    struct ink_vocab vocab;     /* points into `file` and `pieces` */
+    struct ink_vocab vocab; /* points into `file` and `pieces` */
     char *file;
     struct ink_piece *pieces;
 };

@@ -90,7 +90,8 @@ static void read_golden(struct golden *g)
         if (ink_file_read(path, MAX_FILE, &g->strings, &g->strings_len, &err) != INK_OK)
             fail_msg("%s", err.text);
         if (fnv64(g->strings, g->strings_len) != want)
-            fail_msg("%s is not what %s was made from: make_strings.py or an asset changed", path, ids_file);
+            fail_msg("%s is not what %s was made from: make_strings.py or an asset changed", path,
+                     ids_file);
     }
 }
 
@@ -125,7 +126,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static void show(const char *name, uint32_t i, const struct ink_tokens *tokens, struct ink_slice text)
+static void show(const char *name, uint32_t i, const struct ink_tokens *tokens,
+                 struct ink_slice text)
 {
     print_message("%s: string %u (%zu bytes) differs: \"%.*s\" ids", name, i, text.len,
                   (int)(text.len < 120 ? text.len : 120), text.ptr);
@@ -135,8 +137,8 @@ static void show(const char *name, uint32_t i, const struct ink_tokens *tokens, 
 }
 
 /* Compares texts [from, n) with the hashes at `want`; returns how many differ. */
-static size_t compare(const struct golden *g, const char *name, const struct ink_tokenizer *t, bool specials,
-                      uint32_t from, const char *want)
+static size_t compare(const struct golden *g, const char *name, const struct ink_tokenizer *t,
+                      bool specials, uint32_t from, const char *want)
 {
     const struct ink_encode_options options = { .specials = specials };
     struct ink_tokens tokens = { 0 };
@@ -180,7 +182,8 @@ static void ids_with_special_tokens_equal_the_reference(void **state)
     for (size_t v = 0; v < N_NAMES; v++) {
         struct ink_tokenizer *t = spiece_tokenizer(names[v]);
 
-        n_wrong += compare(g, names[v], t, true, g->n_plain, g->ids + 32 + 4 * (N_NAMES * (size_t)g->n + v * n_special));
+        n_wrong += compare(g, names[v], t, true, g->n_plain,
+                           g->ids + 32 + 4 * (N_NAMES * (size_t)g->n + v * n_special));
         ink_tokenizer_free(t);
     }
     assert_int_equal(n_wrong, 0);
