@@ -30,6 +30,7 @@ macro(find_ggml)
     if(INKSTONE_SYSTEM_GGML)
         find_package(ggml CONFIG REQUIRED GLOBAL)
     elseif(EXISTS ${INKSTONE_GGML_DIR}/libggml)
+        unset(ggml_DIR CACHE)   # another SANITIZE in the same build folder means another ggml
         find_package(ggml CONFIG REQUIRED GLOBAL PATHS ${INKSTONE_GGML_DIR}/libggml NO_DEFAULT_PATH)
     else()
         message(FATAL_ERROR "no ggml in ${INKSTONE_GGML_DIR}: run `make deps` "

@@ -9,15 +9,17 @@ set(INKSTONE_ONEDNN AUTO CACHE STRING "int8 linear layers through oneDNN: AUTO (
 set_property(CACHE INKSTONE_ONEDNN PROPERTY STRINGS AUTO ON OFF)
 set_property(CACHE SANITIZE PROPERTY STRINGS "" address,undefined thread)
 
-set(default_ggml ${PROJECT_SOURCE_DIR}/.deps/ggml)
-if(INKSTONE_FUZZ)
-    # gcc's and clang's address sanitizers do not mix, so the entries use the plain ggml.
-elseif(SANITIZE MATCHES "thread")
-    string(APPEND default_ggml -tsan)
-elseif(SANITIZE MATCHES "address")
-    string(APPEND default_ggml -asan)
+set(INKSTONE_GGML_DIR "" CACHE PATH "Where ggml was installed by `make deps`; empty: the one that fits SANITIZE")
+if(NOT INKSTONE_GGML_DIR)
+    set(INKSTONE_GGML_DIR ${PROJECT_SOURCE_DIR}/.deps/ggml)
+    if(INKSTONE_FUZZ)
+        # gcc's and clang's address sanitizers do not mix, so the entries use the plain ggml.
+    elseif(SANITIZE MATCHES "thread")
+        string(APPEND INKSTONE_GGML_DIR -tsan)
+    elseif(SANITIZE MATCHES "address")
+        string(APPEND INKSTONE_GGML_DIR -asan)
+    endif()
 endif()
-set(INKSTONE_GGML_DIR ${default_ggml} CACHE PATH "Where `make deps` has put ggml")
 
 # As CMake's own RelWithDebInfo, but asserts stay: they guard invariants that bytes from outside must never break.
 set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
