@@ -4,6 +4,7 @@
 #include "base/status.h"
 
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -132,6 +133,7 @@ void progress_end(struct progress *p);
 void interrupt_init(void);      /* main.c, before anything else */
 void interrupt_catch(void);
 bool interrupt_pending(void);
+const atomic_bool *interrupt_flag(void);    /* what interrupt_pending() reads, for jobs that look themselves */
 int interrupt_fd(void);         /* -1 before interrupt_catch() */
 int interrupt_signal(void);     /* the last one seen: SIGINT, SIGTERM, or 0 */
 

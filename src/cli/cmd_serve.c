@@ -26,7 +26,7 @@ struct serve_options {
     const char *host;
     int port;
     struct option_list models, api_keys, allowed_hosts, cors;
-    int compute, threads;
+    int compute, type, threads;
     int ctx, parallel, queue, max_connections;
     const char *prompt;
     double drain_timeout;
@@ -41,6 +41,7 @@ static const struct option_row rows[] = {
       "name of a model, or path of a GGUF file or Hugging Face folder; repeatable", TO(models) },
     { "compute", 0, OPTION_CHOICE, "auto|exact|i8|i8-fast", 0, 0, "auto",
       "arithmetic: as stored, f32 throughout, int8", TO(compute) },
+    IMPORT_TYPE_ROW(struct serve_options, type),
     { "threads", 't', OPTION_INT, "N", 0, 1024, "all processors", "threads that compute; 0: all processors",
       TO(threads) },
     { "ctx", 0, OPTION_INT, "N", 16, 65536, "512", "longest text in tokens, prompt included", TO(ctx) },
@@ -130,9 +131,9 @@ static enum ink_status add_models(const struct serve_options *o, struct ink_cata
     enum ink_status st = INK_OK;
 
     if (o->models.n == 0)
-        return model_add(catalog, NULL, INK_CAN_REWRITE, err);
+        return model_add(catalog, NULL, (enum ink_import_type)o->type, INK_CAN_REWRITE, err);
     for (int i = 0; i < o->models.n && st == INK_OK && !interrupt_pending(); i++)
-        st = model_add(catalog, o->models.items[i], 0, err);
+        st = model_add(catalog, o->models.items[i], (enum ink_import_type)o->type, 0, err);
     return st;
 }
 

@@ -7,10 +7,9 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <unistd.h>
 
-static atomic_int n_caught;
+static atomic_bool pending;
 static atomic_int last_signal;
 static atomic_bool graceful;
 static int wake[2] = { -1, -1 };
@@ -18,7 +17,7 @@ static int wake[2] = { -1, -1 };
 static void on_signal(int sig)
 {
     atomic_store(&last_signal, sig);
-    if (!atomic_load(&graceful) || atomic_fetch_add(&n_caught, 1) > 0)
+    if (!atomic_load(&graceful) || atomic_exchange(&pending, true))
         _exit(sig == SIGTERM ? 128 + SIGTERM : CLI_INTERRUPTED);
     /* The pipe is empty before the first signal, so this cannot block. */
     if (write(wake[1], "", 1) < 0)
@@ -57,7 +56,12 @@ void interrupt_catch(void)
 
 bool interrupt_pending(void)
 {
-    return atomic_load(&n_caught) > 0;
+    return atomic_load(&pending);
+}
+
+const atomic_bool *interrupt_flag(void)
+{
+    return &pending;
 }
 
 int interrupt_fd(void)

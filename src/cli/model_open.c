@@ -35,7 +35,8 @@ static enum ink_status first_found(unsigned capabilities, char **path, struct in
                          task_name(capabilities), n, n_broken);
 }
 
-enum ink_status model_add(struct ink_catalog *catalog, const char *value, unsigned capabilities, struct ink_err *err)
+enum ink_status model_add(struct ink_catalog *catalog, const char *value, enum ink_import_type type,
+                          unsigned capabilities, struct ink_err *err)
 {
     struct model_path found = { 0 };
     char *name = NULL;
@@ -46,7 +47,7 @@ enum ink_status model_add(struct ink_catalog *catalog, const char *value, unsign
     if (found.is_folder) {
         char *file = NULL;
 
-        st = import_cached(found.path, &file, &name, err);
+        st = import_cached(found.path, type, &file, &name, err);
         free(found.path);
         found.path = file;
     }
@@ -67,7 +68,7 @@ enum ink_status model_open(const struct model_choice *choice, unsigned capabilit
     co.n_threads = choice->threads;
     *catalog = ink_catalog_new(&co);
 
-    enum ink_status st = model_add(*catalog, choice->model, capabilities, err);
+    enum ink_status st = model_add(*catalog, choice->model, (enum ink_import_type)choice->type, capabilities, err);
     if (st == INK_OK)
         st = ink_catalog_find(*catalog, NULL, co.vocabulary_only ? 0 : capabilities, served, err);
     if (st != INK_OK) {
