@@ -1,0 +1,92 @@
+#ifndef SERVER_REQUEST_H
+#define SERVER_REQUEST_H
+
+#include "base/buf.h"
+#include "base/status.h"
+#include "server/router.h"
+
+#include <microhttpd.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * One request from its first line to the end of its answer, and the connection
+ * it came on.
+ *
+ *     HEAD -> BODY -> WORK -> WAIT -> REPLY
+ *       \_______\_____________________/ (refused early, or answered at once)
+ *
+ * HEAD    the first line has been read; headers are arriving           io thread
+ * BODY    headers are checked, the body is arriving                    io thread
+ * WORK    suspended; a worker runs the handler                         worker
+ * WAIT    a task runs; io pulls its events and parks in between        io thread
+ * REPLY   the answer is on its way out (a stream still parks)          io thread
+ *
+ * The thread named owns the request. Others touch only what is atomic, and find the request through the server's
+ * connection list, whose lock also guards `stage`. The completed callback frees it, on every way out.
+ */
+enum { REQUEST_PATH_CAP = 128 };
+
+enum request_stage { STAGE_HEAD, STAGE_BODY, STAGE_WORK, STAGE_WAIT, STAGE_REPLY };
+
+struct ink_server;
+struct ink_served;
+struct ink_task;
+struct ink_task_event;
+struct request;
+
+struct conn {
+    struct conn *next, *prev;   /* the server's list, under its lock */
+    int fd;                     /* borrowed from libmicrohttpd while in the list */
+    int64_t idle_since_ms;      /* opened, or last answer finished; under the lock */
+    struct request *rq;         /* what it is busy with, or NULL; under the lock */
+    bool has_asked;             /* a first line has come; under the lock */
+    bool is_cut;                /* too slow: answered and shut down; under the lock */
+};
+
+/* How one API spells the events of a stream; each adds whole events to the request's `out`. */
+struct dialect {
+    enum ink_status (*event)(struct request *rq, const struct ink_task_event *ev);
+    enum ink_status (*fail)(struct request *rq, const struct ink_err *err);
+};
+
+struct request {
+    struct ink_server *server;
+    struct conn *conn;
+    struct MHD_Connection *mhd;
+    const struct route *route;          /* NULL: no such route */
+    char path[REQUEST_PATH_CAP];        /* cut when longer; no route is */
+    enum request_stage stage;
+    int64_t start_ns;
+    struct request *next_work;          /* in a worker's queue */
+
+    struct ink_buf body;
+    _Atomic int64_t body_seen;                /* bytes arrived, kept or not */
+
+    struct ink_err refused;             /* decided before the body was there; code INK_OK: not */
+    struct MHD_Response *response;      /* what to send, with `status`; owned until queued */
+    int status;
+
+    struct ink_task *task;              /* owned; runs in WAIT, and in REPLY when streamed */
+    const struct ink_served *served;
+    const struct dialect *dialect;      /* set when the answer is a stream */
+    const char *cache_word;             /* overrides the result's, or NULL */
+    bool details;
+
+    struct ink_buf out;                 /* stream: encoded, not yet taken by the socket */
+    size_t out_taken;
+    int n_events;
+    bool out_ended;
+    _Atomic int64_t written_ms;         /* stream: when bytes last went out */
+
+    atomic_bool parked;                 /* suspended; whoever makes it false resumes */
+    atomic_bool gone;                   /* the client left: cancel, say nothing */
+    bool counted;                       /* among the server's running requests */
+};
+
+/* Suspends the connection until unpark(); both wake functions run on any thread. */
+void request_park(struct request *rq);
+void request_unpark(void *rq);
+
+#endif

@@ -1,0 +1,72 @@
+/* What operators and their programs ask: alive, ready, how much. None of them touches the engine's locks. */
+#include "server/router.h"
+
+#include "base/clock.h"
+#include "server/reply.h"
+#include "server/request.h"
+#include "server/state.h"
+#include "task/catalog.h"
+
+#include <math.h>
+
+enum { METRICS_MAX = 1024 * 1024 };
+
+static const char *state_word(struct ink_server *s)
+{
+    if (atomic_load(&s->draining))
+        return "draining";
+    return atomic_load(&s->catalog) ? "ready" : "loading";
+}
+
+enum ink_status route_health(struct request *rq, struct ink_err *err)
+{
+    struct ink_server *s = rq->server;
+    json_t *o = json_object();
+    (void)err;
+
+    (void)json_object_set_new(o, "status", json_string("ok"));
+    (void)json_object_set_new(o, "state", json_string(state_word(s)));
+    (void)json_object_set_new(o, "version", json_string(INKSTONE_VERSION));
+    (void)json_object_set_new(o, "uptime_s",
+                              json_real(floor((double)(ink_clock_ms() - s->metrics.start_ms)) / 1000));
+    reply_json(rq, 200, o);
+    return INK_OK;
+}
+
+enum ink_status route_ready(struct request *rq, struct ink_err *err)
+{
+    struct ink_server *s = rq->server;
+
+    if (atomic_load(&s->draining))
+        return ink_err_param(err, INK_BUSY, "", "draining", "the server is shutting down");
+    if (!atomic_load(&s->catalog))
+        return ink_err_param(err, INK_BUSY, "", "loading", "the model is still being loaded");
+
+    json_t *o = json_object();
+    (void)json_object_set_new(o, "status", json_string("ready"));
+    (void)json_object_set_new(o, "models", json_integer(ink_catalog_n_models(atomic_load(&s->catalog))));
+    reply_json(rq, 200, o);
+    return INK_OK;
+}
+
+enum ink_status route_metrics(struct request *rq, struct ink_err *err)
+{
+    struct ink_buf text;
+    enum ink_status st;
+
+    ink_buf_init(&text, METRICS_MAX);
+    st = ink_buf_addf(&text, "# HELP inkstone_ready Models are loaded and work is taken.\n# TYPE inkstone_ready gauge\n"
+                             "inkstone_ready %d\n",
+                      state_word(rq->server)[0] == 'r');
+    if (st == INK_OK)
+        st = metrics_write(&rq->server->metrics, &text);
+    if (st != INK_OK) {
+        ink_buf_release(&text);
+        return ink_err_set(err, st, "the metrics do not fit into %d bytes", METRICS_MAX);
+    }
+    size_t len = text.len;
+    char *bytes = ink_buf_take(&text);
+    ink_buf_release(&text);
+    reply_text(rq, 200, "text/plain; version=0.0.4; charset=utf-8", bytes, len);
+    return INK_OK;
+}
