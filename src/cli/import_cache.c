@@ -177,7 +177,7 @@ static enum ink_status import_locked(const char *folder, enum ink_import_type ty
 {
     char *lock_name, *lock_path;
     size_t size = strlen(prefix) + sizeof(".lock");
-    int fd;
+    int fd = -1;
     enum ink_status st;
 
     lock_name = ink_alloc(size);
