@@ -7,15 +7,17 @@
 #include <unistd.h>
 
 static const struct command *const commands[] = {
-    &cmd_serve, &cmd_rewrite, &cmd_score, &cmd_tokenize, &cmd_import, &cmd_inspect, &cmd_bench, &cmd_doctor,
+    &cmd_serve,  &cmd_rewrite, &cmd_score, &cmd_tokenize,
+    &cmd_import, &cmd_inspect, &cmd_bench, &cmd_doctor,
 };
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 static void print_commands(void)
 {
-    cli_printf("usage: inkstone COMMAND [OPTION]... [ARGUMENT]...\n\n"
-               "Rewrites of Chinese text by models on your own machine, as a command and over HTTP.\n\n");
+    cli_printf(
+        "usage: inkstone COMMAND [OPTION]... [ARGUMENT]...\n\n"
+        "Rewrites of Chinese text by models on your own machine, as a command and over HTTP.\n\n");
     for (int i = 0; i < N_COMMANDS; i++)
         cli_printf("  %-10s  %s\n", commands[i]->name, commands[i]->summary);
     cli_printf("\n"
@@ -38,7 +40,8 @@ static int unknown_command(const char *name)
     size_t used = 0;
 
     for (int i = 0; i < N_COMMANDS && used < sizeof(known); i++)
-        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? " " : "", commands[i]->name);
+        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? " " : "",
+                                 commands[i]->name);
     return cli_usage_error(NULL, "unknown command \"%.40s\"; there are: %s", name, known);
 }
 
@@ -78,12 +81,14 @@ int main(int argc, char **argv)
     occupy_standard_streams();
     interrupt_init();
     if (argc < 2)
-        return cli_usage_error(NULL, "no command given; the usual ones are \"serve\" and \"rewrite\"");
+        return cli_usage_error(NULL,
+                               "no command given; the usual ones are \"serve\" and \"rewrite\"");
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         cli_printf("inkstone %s\n", INKSTONE_VERSION);
         return cli_finish(CLI_OK);
     }
-    if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+    if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||
+        strcmp(argv[1], "-h") == 0)
         return help(argc, argv);
     cmd = find_command(argv[1]);
     if (!cmd)

@@ -22,49 +22,62 @@
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
 
 enum option_type {
-    OPTION_FLAG,        /* bool: no value */
-    OPTION_INT,         /* int, min..max */
-    OPTION_NUMBER,      /* double, min..max */
-    OPTION_U64,         /* struct option_u64, 0..2^53-1 */
-    OPTION_STRING,      /* const char *, borrowed from argv */
-    OPTION_CHOICE,      /* int: the index of the value in `value`, which lists them as "auto|exact|i8" */
-    OPTION_LIST,        /* struct option_list: may be given several times */
-    OPTION_IDS,         /* struct option_ids: "1,2,3" */
+    OPTION_FLAG,   /* bool: no value */
+    OPTION_INT,    /* int, min..max */
+    OPTION_NUMBER, /* double, min..max */
+    OPTION_U64,    /* struct option_u64, 0..2^53-1 */
+    OPTION_STRING, /* const char *, borrowed from argv */
+    OPTION_CHOICE, /* int: the index of the value in `value`, which lists them as "auto|exact|i8" */
+    OPTION_LIST,   /* struct option_list: may be given several times */
+    OPTION_IDS,    /* struct option_ids: "1,2,3" */
 };
 
 /* One option of a command; the help text is made of these rows. */
 struct option_row {
-    const char *name;       /* without "--" */
-    char letter;            /* also "-n"; 0: none */
+    const char *name; /* without "--" */
+    char letter;      /* also "-n"; 0: none */
     enum option_type type;
-    const char *value;      /* what help calls the value ("N", "FILE"); CHOICE: its values */
-    double min, max;        /* INT, NUMBER: allowed range, ends included */
-    const char *preset;     /* the default, for the help text only; NULL: nothing to say */
-    const char *help;       /* one line, no full stop */
-    size_t to;              /* offsetof() in the command's own struct, which holds the defaults beforehand */
+    const char *value;  /* what help calls the value ("N", "FILE"); CHOICE: its values */
+    double min, max;    /* INT, NUMBER: allowed range, ends included */
+    const char *preset; /* the default, for the help text only; NULL: nothing to say */
+    const char *help;   /* one line, no full stop */
+    size_t to; /* offsetof() in the command's own struct, which holds the defaults beforehand */
 };
 
-struct option_u64 { bool given; uint64_t value; };
+struct option_u64 {
+    bool given;
+    uint64_t value;
+};
 
 enum { OPTION_LIST_MAX = 16 };
-struct option_list { const char *items[OPTION_LIST_MAX]; int n; };
+struct option_list {
+    const char *items[OPTION_LIST_MAX];
+    int n;
+};
 
-struct option_ids { int32_t *ids; int n; };     /* n is -1 when not given: set it before parsing; an empty list is 0 */
+struct option_ids {
+    int32_t *ids;
+    int n; /* -1 when not given: set it before parsing; an empty list is 0 */
+};
 
 struct command {
     const char *name;
-    const char *summary;                /* one line for the list of commands, no full stop */
-    const char *usage;                  /* what follows the name: "[OPTION]... TEXT|-" */
-    const char *notes;                  /* paragraphs after the options; ends in a newline; NULL: none */
-    const struct option_row *options;   /* ends with a row without a name */
-    int (*run)(const struct command *self, int argc, char **argv);  /* argv[0] is the command's name */
+    const char *summary; /* one line for the list of commands, no full stop */
+    const char *usage;   /* what follows the name: "[OPTION]... TEXT|-" */
+    const char *notes;   /* paragraphs after the options; ends in a newline; NULL: none */
+    const struct option_row *options; /* ends with a row without a name */
+    /* argv[0] is the command's name */
+    int (*run)(const struct command *self, int argc, char **argv);
 };
 
-extern const struct command cmd_serve, cmd_rewrite, cmd_score, cmd_tokenize, cmd_import, cmd_inspect, cmd_doctor,
-    cmd_bench;
+extern const struct command cmd_serve, cmd_rewrite, cmd_score, cmd_tokenize, cmd_import,
+    cmd_inspect, cmd_doctor, cmd_bench;
 
 /* The arguments that are not options, in order; borrowed from argv. */
-struct arguments { char **at; int n; };
+struct arguments {
+    char **at;
+    int n;
+};
 
 /*
  * Reads `--name VALUE`, `--name=VALUE`, `-xVALUE`, `-x VALUE`, and unambiguous beginnings of long names; `--` ends
@@ -73,7 +86,8 @@ struct arguments { char **at; int n; };
  * Returns true when the command shall go on. Otherwise help was printed, or one line on stderr says what is wrong, and
  * the command returns *status at once.
  */
-bool options_parse(const struct command *cmd, int argc, char **argv, void *into, struct arguments *args, int *status);
+bool options_parse(const struct command *cmd, int argc, char **argv, void *into,
+                   struct arguments *args, int *status);
 
 /* The help text of a command on stdout. */
 void command_help(const struct command *cmd);
@@ -130,11 +144,12 @@ void progress_end(struct progress *p);
  * Ctrl-C. Until interrupt_catch() it ends the process at once with status 130. Afterwards the first one (or the first
  * SIGTERM) makes interrupt_pending() true and interrupt_fd() readable, and the second ends the process at once.
  */
-void interrupt_init(void);      /* main.c, before anything else */
+void interrupt_init(void); /* main.c, before anything else */
 void interrupt_catch(void);
 bool interrupt_pending(void);
-const atomic_bool *interrupt_flag(void);    /* what interrupt_pending() reads, for jobs that look themselves */
-int interrupt_fd(void);         /* -1 before interrupt_catch() */
-int interrupt_signal(void);     /* the last one seen: SIGINT, SIGTERM, or 0 */
+/* What interrupt_pending() reads, for jobs that look themselves. */
+const atomic_bool *interrupt_flag(void);
+int interrupt_fd(void);     /* -1 before interrupt_catch() */
+int interrupt_signal(void); /* the last one seen: SIGINT, SIGTERM, or 0 */
 
 #endif

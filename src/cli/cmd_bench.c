@@ -30,18 +30,21 @@ struct bench_options {
 #define TO(member) offsetof(struct bench_options, member)
 static const struct option_row rows[] = {
     MODEL_ROWS(struct bench_options, model),
-    { "source-tokens", 0, OPTION_INT, "N", 1, 65536, "40", "length of each source, random token ids",
-      TO(source_tokens) },
+    { "source-tokens", 0, OPTION_INT, "N", 1, 65536, "40",
+      "length of each source, random token ids", TO(source_tokens) },
     { "text", 0, OPTION_STRING, "TEXT", 0, 0, NULL, "this text as the source instead", TO(text) },
     { "number", 'n', OPTION_INT, "N", 1, INK_REWRITE_N_MAX, "3", "rewrites per source", TO(n) },
-    { "max-tokens", 0, OPTION_INT, "N", 2, 65536, "24", "length of each rewrite, always reached", TO(max_tokens) },
+    { "max-tokens", 0, OPTION_INT, "N", 2, 65536, "24", "length of each rewrite, always reached",
+      TO(max_tokens) },
     { "batch", 0, OPTION_INT, "N", 1, 10000, "1", "sources handed over together", TO(batch) },
     { "runs", 0, OPTION_INT, "N", 1, 100000, "20", "measured repetitions", TO(runs) },
     { "warmup", 0, OPTION_INT, "N", 0, 1000, "2", "repetitions before, not measured", TO(warmup) },
-    { "scripts", 0, OPTION_STRING, "LIST", 0, 0, "zh", "output head: zh, or all for the full vocabulary",
-      TO(scripts) },
-    { "parallel", 0, OPTION_INT, "N", 1, 4096, "all of the batch", "rewrites computed together", TO(parallel) },
-    { "temperature", 0, OPTION_NUMBER, "X", 0, 5, "0.85", "0 always takes the likeliest token", TO(temperature) },
+    { "scripts", 0, OPTION_STRING, "LIST", 0, 0, "zh",
+      "output head: zh, or all for the full vocabulary", TO(scripts) },
+    { "parallel", 0, OPTION_INT, "N", 1, 4096, "all of the batch", "rewrites computed together",
+      TO(parallel) },
+    { "temperature", 0, OPTION_NUMBER, "X", 0, 5, "0.85", "0 always takes the likeliest token",
+      TO(temperature) },
     { "seed", 's', OPTION_U64, "S", 0, 0, "1", "of the sources and the drawing", TO(seed) },
     { "json", 0, OPTION_FLAG, NULL, 0, 0, NULL, "one JSON document, with every sample", TO(json) },
     { 0 },
@@ -57,14 +60,18 @@ static const char notes[] =
 
 enum measure { TOTAL, FIRST_TOKEN, ENCODE, STEP, N_MEASURES };
 
-static const struct { const char *key, *label; } measures[N_MEASURES] = {
+static const struct {
+    const char *key, *label;
+} measures[N_MEASURES] = {
     [TOTAL] = { "total_ms", "total" },
     [FIRST_TOKEN] = { "first_token_ms", "first token" },
     [ENCODE] = { "encode_ms", "encode" },
     [STEP] = { "step_ms", "step" },
 };
 
-struct summary { double median, p95, mean, sigma, min, max; };
+struct summary {
+    double median, p95, mean, sigma, min, max;
+};
 
 static int by_value(const void *a, const void *b)
 {
@@ -101,7 +108,7 @@ struct bench {
     struct ink_catalog *catalog;
     struct ink_served *served;
     double *samples[N_MEASURES];
-    struct ink_task **tasks;        /* o->batch of them */
+    struct ink_task **tasks; /* o->batch of them */
     int32_t *source;
 };
 
@@ -112,7 +119,8 @@ static void draw_source(const struct bench *b, uint64_t number)
     uint64_t low = (uint64_t)n_vocab / 8, range = (uint64_t)n_vocab / 2;
 
     for (int i = 0; i < b->o->source_tokens; i++)
-        b->source[i] = (int32_t)(low + ink_batch_seed(b->o->seed.value + number, (uint64_t)i + 1) % range);
+        b->source[i] =
+            (int32_t)(low + ink_batch_seed(b->o->seed.value + number, (uint64_t)i + 1) % range);
 }
 
 static enum ink_status start_all(const struct bench *b, uint64_t run, struct ink_err *err)
@@ -127,6 +135,7 @@ static enum ink_status start_all(const struct bench *b, uint64_t run, struct ink
     rq.scripts = b->o->scripts;
     rq.allow_same = true;
     rq.fixed_length = true;
+    rq.timeout_ms = 0;
     rq.has_seed = true;
     for (int i = 0; i < b->o->batch && st == INK_OK; i++) {
         uint64_t number = run * (uint64_t)b->o->batch + (uint64_t)i;
@@ -144,11 +153,13 @@ static enum ink_status start_all(const struct bench *b, uint64_t run, struct ink
     return st;
 }
 
-static enum ink_status check_length(const struct bench *b, const struct ink_task_result *r, struct ink_err *err)
+static enum ink_status check_length(const struct bench *b, const struct ink_task_result *r,
+                                    struct ink_err *err)
 {
     if (r->usage.tokens_output == b->o->n * b->o->max_tokens)
         return INK_OK;
-    return ink_err_set(err, INK_DEVICE, "a run gave %d tokens, not %d x %d; its time would mean nothing",
+    return ink_err_set(err, INK_DEVICE,
+                       "a run gave %d tokens, not %d x %d; its time would mean nothing",
                        r->usage.tokens_output, b->o->n, b->o->max_tokens);
 }
 
@@ -216,15 +227,18 @@ static void print_results(const struct bench *b)
     char peak[24];
 
     cli_printf("%s: %s, %s, %s; %d source%s x %d rewrites x %d tokens, head of %d rows, %d runs\n",
-               ink_served_name(b->served), info->type, info->device, info->compute, o->batch, o->batch == 1 ? "" : "s",
-               o->n, o->max_tokens, chinese && ink_served_head_rows(b->served) ? ink_served_head_rows(b->served) : info->n_vocab,
+               ink_served_name(b->served), info->type, info->device, info->compute, o->batch,
+               o->batch == 1 ? "" : "s", o->n, o->max_tokens,
+               chinese && ink_served_head_rows(b->served) ? ink_served_head_rows(b->served)
+                                                          : info->n_vocab,
                o->runs);
-    cli_printf("%-14s %9s %9s %9s %9s %9s %9s\n", "ms", "median", "P95", "mean", "sigma", "min", "max");
+    cli_printf("%-14s %9s %9s %9s %9s %9s %9s\n", "ms", "median", "P95", "mean", "sigma", "min",
+               "max");
     for (int m = 0; m < N_MEASURES; m++) {
         struct summary s = summarize(b->samples[m], o->runs);
 
-        cli_printf("%-14s %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f\n", measures[m].label, s.median, s.p95, s.mean, s.sigma,
-                   s.min, s.max);
+        cli_printf("%-14s %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f\n", measures[m].label, s.median,
+                   s.p95, s.mean, s.sigma, s.min, s.max);
         if (m == TOTAL)
             cli_printf("%-14s %9.1f\n", "tokens/s", tokens_per_second(b, s.median));
     }
@@ -269,8 +283,10 @@ static json_t *json_results(const struct bench *b)
     (void)json_object_set_new(j, "compute", json_string(info->compute));
     (void)json_object_set_new(j, "cpu", json_string(machine.cpu));
     (void)json_object_set_new(j, "vnni", json_boolean(machine.has_vnni));
-    (void)json_object_set_new(j, "threads", json_integer(o->model.threads ? o->model.threads : machine.n_cpus));
-    (void)json_object_set_new(j, "source_tokens", o->text ? json_null() : json_integer(o->source_tokens));
+    (void)json_object_set_new(j, "threads",
+                              json_integer(o->model.threads ? o->model.threads : machine.n_cpus));
+    (void)json_object_set_new(j, "source_tokens",
+                              o->text ? json_null() : json_integer(o->source_tokens));
     (void)json_object_set_new(j, "n", json_integer(o->n));
     (void)json_object_set_new(j, "max_tokens", json_integer(o->max_tokens));
     (void)json_object_set_new(j, "batch", json_integer(o->batch));
@@ -280,8 +296,9 @@ static json_t *json_results(const struct bench *b)
     (void)json_object_set_new(j, "load_ms", rounded(info->load_ms + info->pack_ms));
     for (int m = 0; m < N_MEASURES; m++)
         (void)json_object_set_new(j, measures[m].key, json_summary(b->samples[m], o->runs));
-    (void)json_object_set_new(j, "tokens_per_s",
-                              rounded(tokens_per_second(b, summarize(b->samples[TOTAL], o->runs).median)));
+    (void)json_object_set_new(
+        j, "tokens_per_s",
+        rounded(tokens_per_second(b, summarize(b->samples[TOTAL], o->runs).median)));
     (void)json_object_set_new(j, "peak_rss_bytes", json_integer(machine_peak_memory()));
     return j;
 }
@@ -290,8 +307,15 @@ static json_t *json_results(const struct bench *b)
 
 static int run(const struct command *self, int argc, char **argv)
 {
-    struct bench_options o = { .source_tokens = 40, .n = 3, .max_tokens = 24, .runs = 20, .warmup = 2, .batch = 1,
-                               .scripts = "zh", .temperature = 0.85, .seed.value = 1 };
+    struct bench_options o = { .source_tokens = 40,
+                               .n = 3,
+                               .max_tokens = 24,
+                               .runs = 20,
+                               .warmup = 2,
+                               .batch = 1,
+                               .scripts = "zh",
+                               .temperature = 0.85,
+                               .seed.value = 1 };
     struct arguments args;
     struct ink_err err = { 0 };
     struct bench b = { .o = &o };
@@ -300,7 +324,8 @@ static int run(const struct command *self, int argc, char **argv)
     if (!options_parse(self, argc, argv, &o, &args, &status))
         return status;
     if (args.n > 0)
-        return cli_usage_error(self, "unexpected \"%.60s\"; the model is named with -m", args.at[0]);
+        return cli_usage_error(self, "unexpected \"%.60s\"; the model is named with -m",
+                               args.at[0]);
 
     int together = o.parallel ? o.parallel : o.batch * o.n < 256 ? o.batch * o.n : 256;
     struct ink_catalog_options co = {

@@ -29,14 +29,18 @@ struct doctor_options {
 
 #define TO(member) offsetof(struct doctor_options, member)
 static const struct option_row rows[] = {
-    { "host", 0, OPTION_STRING, "ADDRESS", 0, 0, "127.0.0.1", "address that would be listened on", TO(host) },
-    { "port", 'p', OPTION_INT, "PORT", 0, 65535, "7860", "port that would be listened on", TO(port) },
-    { "model", 'm', OPTION_STRING, "MODEL", 0, 0, "the first found", "model that would be served", TO(model) },
+    { "host", 0, OPTION_STRING, "ADDRESS", 0, 0, "127.0.0.1", "address that would be listened on",
+      TO(host) },
+    { "port", 'p', OPTION_INT, "PORT", 0, 65535, "7860", "port that would be listened on",
+      TO(port) },
+    { "model", 'm', OPTION_STRING, "MODEL", 0, 0, "the first found", "model that would be served",
+      TO(model) },
     { "json", 0, OPTION_FLAG, NULL, 0, 0, NULL, "one JSON document", TO(json) },
     { 0 },
 };
 
-static const char notes[] = "The exit status is 1 when something would keep \"inkstone serve\" from working.\n";
+static const char notes[] =
+    "The exit status is 1 when something would keep \"inkstone serve\" from working.\n";
 
 /* --- findings ----------------------------------------------------------------------------------- */
 
@@ -46,10 +50,10 @@ static const char *const verdict_names[] = { "ok", "warn", "fail" };
 enum { FINDINGS_MAX = 64 };
 
 struct finding {
-    const char *name;       /* what was looked at */
+    const char *name; /* what was looked at */
     enum verdict verdict;
     char text[400];
-    char fix[300];          /* what to do; "" when nothing */
+    char fix[300]; /* what to do; "" when nothing */
 };
 
 struct report {
@@ -57,14 +61,15 @@ struct report {
     int n;
 };
 
-static struct finding *add(struct report *r, const char *name, enum verdict verdict, const char *fmt, ...)
-    INK_PRINTF(4, 5);
+static struct finding *add(struct report *r, const char *name, enum verdict verdict,
+                           const char *fmt, ...) INK_PRINTF(4, 5);
 
 /* The last place is used again and again when there are too many, which only a hundred broken models could cause. */
-static struct finding *add(struct report *r, const char *name, enum verdict verdict, const char *fmt, ...)
+static struct finding *add(struct report *r, const char *name, enum verdict verdict,
+                           const char *fmt, ...)
 {
     struct finding *f = &r->at[r->n < FINDINGS_MAX ? r->n++ : FINDINGS_MAX - 1];
-    struct ink_err line;    /* for its promise: one line of valid UTF-8 */
+    struct ink_err line; /* for its promise: one line of valid UTF-8 */
     char text[400];
     va_list ap;
 
@@ -102,7 +107,8 @@ static void check_cpu(struct report *r, const struct machine *m)
     if (m->is_x86 && !m->has_vnni)
         add(r, "cpu", GOOD, "%s: %s; no VNNI, int8 models use AVX2 instead", m->cpu, m->features);
     else
-        add(r, "cpu", GOOD, "%s: %s", m->cpu, m->features[0] ? m->features : "no features looked for");
+        add(r, "cpu", GOOD, "%s: %s", m->cpu,
+            m->features[0] ? m->features : "no features looked for");
 }
 
 static void check_threads(struct report *r, const struct machine *m)
@@ -113,7 +119,8 @@ static void check_threads(struct report *r, const struct machine *m)
 static void check_memory(struct report *r, const struct machine *m, int64_t model_size)
 {
     char available[24], total[24], wanted[24];
-    int64_t need = 2 * model_size + 256 * 1000 * 1000;     /* mapped once, packed once, and working memory */
+    int64_t need =
+        2 * model_size + 256 * 1000 * 1000; /* mapped once, packed once, and working memory */
     struct finding *f;
 
     if (m->memory_total == 0) {
@@ -127,7 +134,8 @@ static void check_memory(struct report *r, const struct machine *m, int64_t mode
         return;
     }
     f = add(r, "memory", m->memory_available < model_size ? BAD : WARN,
-            "%s of %s available; the model may need up to %s", available, total, cli_bytes(need, wanted));
+            "%s of %s available; the model may need up to %s", available, total,
+            cli_bytes(need, wanted));
     fix(f, "close other programs, or import the model with a smaller type (--type q4_k)");
 }
 
@@ -156,10 +164,12 @@ static void check_found_models(struct report *r, int64_t *size)
         char bytes[24];
 
         if (list[i].broken.code != INK_OK) {
-            fix(add(r, "model", WARN, "%s", list[i].broken.text), "remove the file, or import or download it again");
+            fix(add(r, "model", WARN, "%s", list[i].broken.text),
+                "remove the file, or import or download it again");
             continue;
         }
-        add(r, "model", GOOD, "%s (%s) in %.*s", file_name(list[i].path), cli_bytes(file_size(list[i].path), bytes),
+        add(r, "model", GOOD, "%s (%s) in %.*s", file_name(list[i].path),
+            cli_bytes(file_size(list[i].path), bytes),
             (int)(file_name(list[i].path) - list[i].path - 1), list[i].path);
         if (!usable && (list[i].capabilities & INK_CAN_REWRITE)) {
             usable = true;
@@ -171,7 +181,8 @@ static void check_found_models(struct report *r, int64_t *size)
         size_t used = 0;
 
         for (int i = 0; i < n_folders && used < sizeof(where); i++)
-            used += (size_t)snprintf(where + used, sizeof(where) - used, "%s%s", i ? ", " : "", folders[i]);
+            used += (size_t)snprintf(where + used, sizeof(where) - used, "%s%s", i ? ", " : "",
+                                     folders[i]);
         fix(add(r, "model", BAD, "none found that can rewrite; looked in %s", where),
             "put a GGUF file there, set INKSTONE_MODELS, or give serve a path: -m ./checkpoint-folder");
     }
@@ -195,8 +206,8 @@ static void check_named_model(struct report *r, const char *value, int64_t *size
         fix(add(r, "model", BAD, "%s", err.text), "import or download the file again");
     } else {
         *size = (int64_t)ink_model_file_size(file);
-        add(r, "model", GOOD, "%s: %s, %s, %s", found.path, ink_model_file_arch(file), ink_model_file_type(file),
-            cli_bytes(*size, bytes));
+        add(r, "model", GOOD, "%s: %s, %s, %s", found.path, ink_model_file_arch(file),
+            ink_model_file_type(file), cli_bytes(*size, bytes));
         ink_model_file_close(file);
     }
     free(found.path);
@@ -222,16 +233,18 @@ static void check_cache(struct report *r)
     char *cache = cache_folder();
 
     if (!cache) {
-        fix(add(r, "cache", WARN, "no place for a cache folder: neither XDG_CACHE_HOME nor HOME is set"),
+        fix(add(r, "cache", WARN,
+                "no place for a cache folder: neither XDG_CACHE_HOME nor HOME is set"),
             "set XDG_CACHE_HOME to a folder that can be written");
         return;
     }
     char *parent = existing_parent(cache);
     if (!ink_file_is_dir(parent))
-        fix(add(r, "cache", WARN, "%s is in the way: not a folder", parent), "remove it, or set XDG_CACHE_HOME");
+        fix(add(r, "cache", WARN, "%s is in the way: not a folder", parent),
+            "remove it, or set XDG_CACHE_HOME");
     else if (access(parent, W_OK | X_OK) != 0)
-        fix(add(r, "cache", WARN, "%s: %s; checkpoint folders cannot be imported on first use", parent,
-                strerror(errno)),
+        fix(add(r, "cache", WARN, "%s: %s; checkpoint folders cannot be imported on first use",
+                parent, strerror(errno)),
             "make it writable, or set XDG_CACHE_HOME to a folder that is");
     else
         add(r, "cache", GOOD, "%s can be written", cache);
@@ -264,7 +277,8 @@ static void check_port(struct report *r, const char *host, int port)
     snprintf(service, sizeof(service), "%d", port);
     why = getaddrinfo(host, service, &hints, &ai);
     if (why != 0) {
-        fix(add(r, "port", BAD, "%s: %s", host, gai_strerror(why)), "give --host an address of this machine");
+        fix(add(r, "port", BAD, "%s: %s", host, gai_strerror(why)),
+            "give --host an address of this machine");
         return;
     }
     failed = try_bind(ai);
@@ -274,7 +288,8 @@ static void check_port(struct report *r, const char *host, int port)
     } else if (failed == EADDRINUSE) {
         if (ink_port_holder(port, holder, sizeof(holder)))
             fix(add(r, "port", BAD, "%s:%d is in use by %s", host, port, holder),
-                "stop that program, or use another port: inkstone serve --port %d", port < 65535 ? port + 1 : 7860);
+                "stop that program, or use another port: inkstone serve --port %d",
+                port < 65535 ? port + 1 : 7860);
         else
             fix(add(r, "port", BAD, "%s:%d is in use by a program of another user", host, port),
                 "use another port: inkstone serve --port %d", port < 65535 ? port + 1 : 7860);

@@ -21,7 +21,7 @@ struct rewrite_options {
     struct option_list stop;
     const char *scripts, *prompt;
     bool allow_same;
-    int on_long_input;          /* enum ink_long_input */
+    int on_long_input; /* enum ink_long_input */
     bool details;
     int top;
     bool json, jsonl, unordered;
@@ -33,32 +33,47 @@ struct rewrite_options {
 static const struct option_row rows[] = {
     MODEL_ROWS(struct rewrite_options, model),
     { "number", 'n', OPTION_INT, "N", 1, INK_REWRITE_N_MAX, "3", "how many rewrites", TO(n) },
-    { "temperature", 0, OPTION_NUMBER, "X", 0, 5, "0.85", "0 always takes the likeliest token", TO(temperature) },
-    { "top-p", 0, OPTION_NUMBER, "X", 0.001, 1, "0.9", "draw from the likeliest tokens of this total", TO(top_p) },
-    { "top-k", 0, OPTION_INT, "K", 0, 1000000, "0: off", "draw from the K likeliest tokens", TO(top_k) },
-    { "min-p", 0, OPTION_NUMBER, "X", 0, 1, "0: off", "drop tokens below X times the likeliest", TO(min_p) },
+    { "temperature", 0, OPTION_NUMBER, "X", 0, 5, "0.85", "0 always takes the likeliest token",
+      TO(temperature) },
+    { "top-p", 0, OPTION_NUMBER, "X", 0.001, 1, "0.9",
+      "draw from the likeliest tokens of this total", TO(top_p) },
+    { "top-k", 0, OPTION_INT, "K", 0, 1000000, "0: off", "draw from the K likeliest tokens",
+      TO(top_k) },
+    { "min-p", 0, OPTION_NUMBER, "X", 0, 1, "0: off", "drop tokens below X times the likeliest",
+      TO(min_p) },
     { "repetition-penalty", 0, OPTION_NUMBER, "X", 0.1, 10, "1: none", "above 1: repeat less",
       TO(repetition_penalty) },
-    { "seed", 's', OPTION_U64, "S", 0, 0, "drawn and reported", "the same seed gives the same rewrites", TO(seed) },
-    { "max-tokens", 0, OPTION_INT, "N", 1, 65536, "64", "length limit of one rewrite", TO(max_tokens) },
-    { "stop", 0, OPTION_LIST, "TEXT", 0, 0, NULL, "end a rewrite before this text; up to 8 times", TO(stop) },
+    { "seed", 's', OPTION_U64, "S", 0, 0, "drawn and reported",
+      "the same seed gives the same rewrites", TO(seed) },
+    { "max-tokens", 0, OPTION_INT, "N", 1, 65536, "64", "length limit of one rewrite",
+      TO(max_tokens) },
+    { "stop", 0, OPTION_LIST, "TEXT", 0, 0, NULL, "end a rewrite before this text; up to 8 times",
+      TO(stop) },
     { "scripts", 0, OPTION_STRING, "LIST", 0, 0, "zh for Chinese text",
-      "writing systems allowed: zh, all, or a list of han,latin,digit,punct,emoji,kana,hangul,other", TO(scripts) },
-    { "allow-same", 0, OPTION_FLAG, NULL, 0, 0, NULL, "a rewrite may equal the text", TO(allow_same) },
-    { "on-long-input", 0, OPTION_CHOICE, "reject|truncate", 0, 0, "reject", "what to do with a text over the limit",
-      TO(on_long_input) },
-    { "prompt", 0, OPTION_STRING, "TEMPLATE", 0, 0, "the model's own", "what the model is asked; has {text}",
-      TO(prompt) },
-    { "source-ids", 0, OPTION_IDS, "IDS", 0, 0, NULL, "raw encoder input such as 1,2,3 instead of a text",
-      TO(source_ids) },
-    { "timeout", 0, OPTION_NUMBER, "SECONDS", 0, 86400, "0: none", "give a text up after this time", TO(timeout) },
-    { "details", 0, OPTION_FLAG, NULL, 0, 0, NULL, "show the probability of every token", TO(details) },
-    { "top", 0, OPTION_INT, "K", 0, INK_TOP_MAX, "5", "with --details: alternatives per token", TO(top) },
-    { "json", 0, OPTION_FLAG, NULL, 0, 0, NULL, "one JSON document, as POST /v1/rewrite answers", TO(json) },
+      "writing systems allowed: zh, all, or a list of han,latin,digit,punct,emoji,kana,hangul,other",
+      TO(scripts) },
+    { "allow-same", 0, OPTION_FLAG, NULL, 0, 0, NULL, "a rewrite may equal the text",
+      TO(allow_same) },
+    { "on-long-input", 0, OPTION_CHOICE, "reject|truncate", 0, 0, "reject",
+      "what to do with a text over the limit", TO(on_long_input) },
+    { "prompt", 0, OPTION_STRING, "TEMPLATE", 0, 0, "the model's own",
+      "what the model is asked; has {text}", TO(prompt) },
+    { "source-ids", 0, OPTION_IDS, "IDS", 0, 0, NULL,
+      "raw encoder input such as 1,2,3 instead of a text", TO(source_ids) },
+    { "timeout", 0, OPTION_NUMBER, "SECONDS", 0, 86400, "0: none", "give a text up after this time",
+      TO(timeout) },
+    { "details", 0, OPTION_FLAG, NULL, 0, 0, NULL, "show the probability of every token",
+      TO(details) },
+    { "top", 0, OPTION_INT, "K", 0, INK_TOP_MAX, "5", "with --details: alternatives per token",
+      TO(top) },
+    { "json", 0, OPTION_FLAG, NULL, 0, 0, NULL, "one JSON document, as POST /v1/rewrite answers",
+      TO(json) },
     { "jsonl", 0, OPTION_FLAG, NULL, 0, 0, NULL,
       "standard input has a JSON string or {\"text\", options} a line", TO(jsonl) },
-    { "unordered", 0, OPTION_FLAG, NULL, 0, 0, NULL, "with \"-\": print answers as they finish", TO(unordered) },
-    { "parallel", 0, OPTION_INT, "N", 1, 1024, "64", "with \"-\": rewrites computed together", TO(parallel) },
+    { "unordered", 0, OPTION_FLAG, NULL, 0, 0, NULL, "with \"-\": print answers as they finish",
+      TO(unordered) },
+    { "parallel", 0, OPTION_INT, "N", 1, 1024, "64", "with \"-\": rewrites computed together",
+      TO(parallel) },
     { 0 },
 };
 
@@ -103,10 +118,11 @@ static void set_request(const struct rewrite_options *o, struct ink_rewrite_call
 
 static void print_details(const struct ink_served *served, const struct ink_candidate *c)
 {
-    json_t *answer = ink_answer_candidate(served, c, true);     /* has the pieces' spelling */
+    json_t *answer = ink_answer_candidate(served, c, true); /* has the pieces' spelling */
     const json_t *tokens = json_object_get(answer, "tokens");
 
-    cli_printf("   mean log-probability %.4f, %d tokens, %s\n", c->score, c->n_tokens, c->finish_reason);
+    cli_printf("   mean log-probability %.4f, %d tokens, %s\n", c->score, c->n_tokens,
+               c->finish_reason);
     for (size_t i = 0; i < json_array_size(tokens); i++) {
         const json_t *t = json_array_get(tokens, i), *top = json_object_get(t, "top");
 
@@ -115,7 +131,8 @@ static void print_details(const struct ink_served *served, const struct ink_cand
         for (size_t k = 0; k < json_array_size(top); k++) {
             const json_t *a = json_array_get(top, k);
 
-            cli_printf("%s%s %.2f", k ? ", " : "    of: ", json_string_value(json_object_get(a, "piece")),
+            cli_printf("%s%s %.2f",
+                       k ? ", " : "    of: ", json_string_value(json_object_get(a, "piece")),
                        json_number_value(json_object_get(a, "logprob")));
         }
         cli_printf("\n");
@@ -143,8 +160,8 @@ static void print_candidate(const struct rewrite_options *o, const struct ink_se
 static void print_remarks(const struct ink_task_result *r)
 {
     if (r->truncated_from > 0)
-        fprintf(stderr, "inkstone: the text was cut from %d to %d tokens to fit the model\n", r->truncated_from,
-                r->truncated_to);
+        fprintf(stderr, "inkstone: the text was cut from %d to %d tokens to fit the model\n",
+                r->truncated_from, r->truncated_to);
     for (int i = 0; i < r->n_warnings; i++)
         fprintf(stderr, "inkstone: warning: %s\n", r->warnings[i]);
 }
@@ -152,8 +169,8 @@ static void print_remarks(const struct ink_task_result *r)
 /* --- one text ----------------------------------------------------------------------------------- */
 
 /* Prints candidates in order of index, each as soon as it and those before it are complete. */
-static enum ink_status follow(const struct rewrite_options *o, const struct ink_served *served, struct ink_task *task,
-                              struct ink_err *err)
+static enum ink_status follow(const struct rewrite_options *o, const struct ink_served *served,
+                              struct ink_task *task, struct ink_err *err)
 {
     const struct ink_candidate *complete[INK_REWRITE_N_MAX] = { 0 };
     int n_printed = 0;
@@ -179,8 +196,8 @@ static enum ink_status follow(const struct rewrite_options *o, const struct ink_
     return INK_OK;
 }
 
-static int rewrite_one(const struct rewrite_options *o, struct ink_catalog *catalog, const struct ink_served *served,
-                       const struct ink_rewrite_call *call)
+static int rewrite_one(const struct rewrite_options *o, struct ink_catalog *catalog,
+                       const struct ink_served *served, const struct ink_rewrite_call *call)
 {
     struct ink_task *task = NULL;
     struct ink_err err = { 0 };
@@ -204,14 +221,18 @@ static int rewrite_one(const struct rewrite_options *o, struct ink_catalog *cata
 /* --- the command -------------------------------------------------------------------------------- */
 
 /* What the table cannot say; CLI_OK when the command line makes sense. */
-static int check(const struct command *self, const struct rewrite_options *o, const struct arguments *args)
+static int check(const struct command *self, const struct rewrite_options *o,
+                 const struct arguments *args)
 {
     bool has_ids = o->source_ids.n >= 0;
     bool lines = args->n == 1 && strcmp(args->at[0], "-") == 0;
 
     if (args->n > 1)
-        return cli_usage_error(self, "%d texts given; put one text in quotes, or many in lines of standard input "
-                                     "with \"-\"", args->n);
+        return cli_usage_error(
+            self,
+            "%d texts given; put one text in quotes, or many in lines of standard input "
+            "with \"-\"",
+            args->n);
     if (args->n == 0 && !has_ids && !o->jsonl)
         return cli_usage_error(self, "no text given; write one, or \"-\" for standard input");
     if (has_ids && (args->n > 0 || o->jsonl))
@@ -229,8 +250,14 @@ static int check(const struct command *self, const struct rewrite_options *o, co
 
 static int run(const struct command *self, int argc, char **argv)
 {
-    struct rewrite_options o = { .n = 3, .temperature = 0.85, .top_p = 0.9, .repetition_penalty = 1, .max_tokens = 64,
-                                 .top = 5, .parallel = 64, .source_ids.n = -1 };
+    struct rewrite_options o = { .n = 3,
+                                 .temperature = 0.85,
+                                 .top_p = 0.9,
+                                 .repetition_penalty = 1,
+                                 .max_tokens = 64,
+                                 .top = 5,
+                                 .parallel = 64,
+                                 .source_ids.n = -1 };
     struct arguments args;
     struct ink_err err = { 0 };
     struct ink_catalog *catalog;

@@ -36,29 +36,34 @@ struct serve_options {
 #define TO(member) offsetof(struct serve_options, member)
 static const struct option_row rows[] = {
     { "host", 0, OPTION_STRING, "ADDRESS", 0, 0, "127.0.0.1", "address to listen on", TO(host) },
-    { "port", 'p', OPTION_INT, "PORT", 0, 65535, "7860", "0: any free one, which is printed", TO(port) },
+    { "port", 'p', OPTION_INT, "PORT", 0, 65535, "7860", "0: any free one, which is printed",
+      TO(port) },
     { "model", 'm', OPTION_LIST, "MODEL", 0, 0, "the first found",
       "name of a model, or path of a GGUF file or Hugging Face folder; repeatable", TO(models) },
     { "compute", 0, OPTION_CHOICE, "auto|exact|i8|i8-fast", 0, 0, "auto",
       "arithmetic: as stored, f32 throughout, int8", TO(compute) },
     IMPORT_TYPE_ROW(struct serve_options, type),
-    { "threads", 't', OPTION_INT, "N", 0, 1024, "all processors", "threads that compute; 0: all processors",
-      TO(threads) },
-    { "ctx", 0, OPTION_INT, "N", 16, 65536, "512", "longest text in tokens, prompt included", TO(ctx) },
+    { "threads", 't', OPTION_INT, "N", 0, 1024, "all processors",
+      "threads that compute; 0: all processors", TO(threads) },
+    { "ctx", 0, OPTION_INT, "N", 16, 65536, "512", "longest text in tokens, prompt included",
+      TO(ctx) },
     { "parallel", 0, OPTION_INT, "N", 1, 1024, "64", "rewrites computed together", TO(parallel) },
-    { "queue", 0, OPTION_INT, "N", 1, 100000, "256", "requests that may wait; beyond that 429", TO(queue) },
-    { "prompt", 0, OPTION_STRING, "TEMPLATE", 0, 0, "the model's own", "what the model is asked; has {text}",
-      TO(prompt) },
+    { "queue", 0, OPTION_INT, "N", 1, 100000, "256", "requests that may wait; beyond that 429",
+      TO(queue) },
+    { "prompt", 0, OPTION_STRING, "TEMPLATE", 0, 0, "the model's own",
+      "what the model is asked; has {text}", TO(prompt) },
     { "api-key", 0, OPTION_LIST, "KEY|@FILE", 0, 0, NULL,
       "only callers with this Bearer key; a file has one key a line; repeatable", TO(api_keys) },
-    { "insecure", 0, OPTION_FLAG, NULL, 0, 0, NULL, "listen beyond this machine without a key", TO(insecure) },
-    { "allowed-host", 0, OPTION_LIST, "NAME", 0, 0, NULL, "further name in the Host header; repeatable",
-      TO(allowed_hosts) },
-    { "cors", 0, OPTION_LIST, "ORIGIN", 0, 0, NULL, "other page that may call, https://x.example; repeatable",
-      TO(cors) },
-    { "max-connections", 0, OPTION_INT, "N", 4, 100000, "1024", "open connections", TO(max_connections) },
-    { "drain-timeout", 0, OPTION_NUMBER, "SECONDS", 0, 3600, "30", "what running requests get after SIGTERM",
-      TO(drain_timeout) },
+    { "insecure", 0, OPTION_FLAG, NULL, 0, 0, NULL, "listen beyond this machine without a key",
+      TO(insecure) },
+    { "allowed-host", 0, OPTION_LIST, "NAME", 0, 0, NULL,
+      "further name in the Host header; repeatable", TO(allowed_hosts) },
+    { "cors", 0, OPTION_LIST, "ORIGIN", 0, 0, NULL,
+      "other page that may call, https://x.example; repeatable", TO(cors) },
+    { "max-connections", 0, OPTION_INT, "N", 4, 100000, "1024", "open connections",
+      TO(max_connections) },
+    { "drain-timeout", 0, OPTION_NUMBER, "SECONDS", 0, 3600, "30",
+      "what running requests get after SIGTERM", TO(drain_timeout) },
     { "verbose", 'v', OPTION_FLAG, NULL, 0, 0, NULL, "log every request", TO(verbose) },
     { 0 },
 };
@@ -107,7 +112,8 @@ static enum ink_status add_key_file(struct keys *keys, const char *path, struct 
     return st;
 }
 
-static enum ink_status read_keys(const struct option_list *given, struct keys *keys, struct ink_err *err)
+static enum ink_status read_keys(const struct option_list *given, struct keys *keys,
+                                 struct ink_err *err)
 {
     enum ink_status st = INK_OK;
 
@@ -126,7 +132,8 @@ static enum ink_status read_keys(const struct option_list *given, struct keys *k
 
 /* --- start -------------------------------------------------------------------------------------- */
 
-static enum ink_status add_models(const struct serve_options *o, struct ink_catalog *catalog, struct ink_err *err)
+static enum ink_status add_models(const struct serve_options *o, struct ink_catalog *catalog,
+                                  struct ink_err *err)
 {
     enum ink_status st = INK_OK;
 
@@ -143,8 +150,8 @@ static void print_model(const struct ink_served *served)
     char weights[24], packed[24], kv[24], graph[24];
 
     cli_printf("  model    %s%s: %s, %s; up to %d tokens in, %d out\n", ink_served_name(served),
-               ink_served_is_demo(served) ? " (demo)" : "", info->arch, info->type, ink_served_max_source(served),
-               ink_served_max_target(served));
+               ink_served_is_demo(served) ? " (demo)" : "", info->arch, info->type,
+               ink_served_max_source(served), ink_served_max_target(served));
     cli_printf("  memory   weights %s, packed %s, keys and values %s, graphs %s\n",
                cli_bytes(info->bytes_weights, weights), cli_bytes(info->bytes_packed, packed),
                cli_bytes(info->bytes_kv, kv), cli_bytes(info->bytes_graph, graph));
@@ -165,8 +172,8 @@ static void print_banner(const struct serve_options *o, const struct ink_server 
     cli_printf("inkstone %s\n", INKSTONE_VERSION);
     for (int i = 0; i < ink_catalog_n_models(catalog); i++)
         print_model(ink_catalog_model(catalog, i));
-    cli_printf("  cpu      %s; VNNI: %s; %d thread%s\n", machine.cpu, machine.has_vnni ? "yes" : "no", n_threads,
-               n_threads == 1 ? "" : "s");
+    cli_printf("  cpu      %s; VNNI: %s; %d thread%s\n", machine.cpu,
+               machine.has_vnni ? "yes" : "no", n_threads, n_threads == 1 ? "" : "s");
     cli_printf("  cache    %s\n", cache ? cache : "none: neither XDG_CACHE_HOME nor HOME is set");
     cli_printf("serving on %s\n", ink_server_url(server));
     (void)fflush(stdout);
@@ -185,7 +192,8 @@ static void drain(struct ink_server *server, double seconds)
 {
     int left;
 
-    fprintf(stderr, "inkstone: finishing what runs, at most %.0f s; once more stops at once\n", seconds);
+    fprintf(stderr, "inkstone: finishing what runs, at most %.0f s; once more stops at once\n",
+            seconds);
     left = ink_server_drain(server, (int)(seconds * 1000));
     if (left > 0)
         fprintf(stderr, "inkstone: %d request%s cut off\n", left, left == 1 ? "" : "s");

@@ -19,8 +19,8 @@ struct tokenize_options {
 #define TO(member) offsetof(struct tokenize_options, member)
 static const struct option_row rows[] = {
     MODEL_ROW(struct tokenize_options, model),
-    { "no-special", 0, OPTION_FLAG, NULL, 0, 0, NULL, "don't add special tokens such as the final </s>",
-      TO(no_special) },
+    { "no-special", 0, OPTION_FLAG, NULL, 0, 0, NULL,
+      "don't add special tokens such as the final </s>", TO(no_special) },
     { "decode", 0, OPTION_FLAG, NULL, 0, 0, NULL, "the other way: text of --ids", TO(decode) },
     { "ids", 0, OPTION_IDS, "IDS", 0, 0, NULL, "with --decode: token ids such as 1,2,3", TO(ids) },
     { "json", 0, OPTION_FLAG, NULL, 0, 0, NULL, "one JSON document", TO(json) },
@@ -63,8 +63,8 @@ static enum ink_status tokenize(const struct tokenize_options *o, const struct i
     return INK_OK;
 }
 
-static enum ink_status detokenize(const struct ink_served *served, const int32_t *ids, size_t n, json_t **answer,
-                                  struct ink_err *err)
+static enum ink_status detokenize(const struct ink_served *served, const int32_t *ids, size_t n,
+                                  json_t **answer, struct ink_err *err)
 {
     char *text;
     size_t len;
@@ -87,13 +87,13 @@ struct job {
     const struct ink_served *served;
 };
 
-static enum ink_status answer_ids(const struct ink_served *served, const json_t *value, json_t **answer,
-                                  struct ink_err *err)
+static enum ink_status answer_ids(const struct ink_served *served, const json_t *value,
+                                  json_t **answer, struct ink_err *err)
 {
     int32_t *ids;
     int n;
-    enum ink_status st =
-        json_read_ids(json_is_object(value) ? json_object_get(value, "ids") : value, "ids", &ids, &n, err);
+    enum ink_status st = json_read_ids(
+        json_is_object(value) ? json_object_get(value, "ids") : value, "ids", &ids, &n, err);
 
     if (st != INK_OK)
         return st;
@@ -102,9 +102,10 @@ static enum ink_status answer_ids(const struct ink_served *served, const json_t 
     return st;
 }
 
-static enum ink_status answer_value(const struct job *job, const json_t *value, json_t **answer, struct ink_err *err)
+static enum ink_status answer_value(const struct job *job, const json_t *value, json_t **answer,
+                                    struct ink_err *err)
 {
-    const char *text = json_string_value(value);    /* NULL for what is no string */
+    const char *text = json_string_value(value); /* NULL for what is no string */
     size_t len = json_string_length(value);
     enum ink_status st = INK_OK;
 
@@ -120,7 +121,8 @@ static enum ink_status answer_value(const struct job *job, const json_t *value, 
     return tokenize(job->o, job->served, (struct ink_slice){ text, len }, answer, err);
 }
 
-static enum ink_status answer_line(void *arg, struct ink_slice line, json_t **answer, struct ink_err *err)
+static enum ink_status answer_line(void *arg, struct ink_slice line, json_t **answer,
+                                   struct ink_err *err)
 {
     const struct job *job = arg;
     json_t *value;
@@ -138,13 +140,17 @@ static enum ink_status answer_line(void *arg, struct ink_slice line, json_t **an
 
 /* --- the command -------------------------------------------------------------------------------- */
 
-static int check(const struct command *self, const struct tokenize_options *o, const struct arguments *args)
+static int check(const struct command *self, const struct tokenize_options *o,
+                 const struct arguments *args)
 {
     bool lines = o->jsonl || (args->n == 1 && strcmp(args->at[0], "-") == 0);
 
     if (args->n > 1)
-        return cli_usage_error(self, "%d texts given; put one text in quotes, or many in lines of standard input "
-                                     "with \"-\"", args->n);
+        return cli_usage_error(
+            self,
+            "%d texts given; put one text in quotes, or many in lines of standard input "
+            "with \"-\"",
+            args->n);
     if (o->jsonl && args->n == 1 && !lines)
         return cli_usage_error(self, "--jsonl reads standard input; write \"-\" instead of a text");
     if (!o->decode && o->ids.n >= 0)
@@ -152,13 +158,15 @@ static int check(const struct command *self, const struct tokenize_options *o, c
     if (o->decode && o->ids.n >= 0 && (o->jsonl || args->n > 0))
         return cli_usage_error(self, "give either --ids or lines of standard input");
     if (o->decode && o->ids.n < 0 && !o->jsonl)
-        return cli_usage_error(self, "--decode needs --ids 1,2,3, or --jsonl with {\"ids\"} a line");
+        return cli_usage_error(self,
+                               "--decode needs --ids 1,2,3, or --jsonl with {\"ids\"} a line");
     if (!o->decode && args->n == 0 && !o->jsonl)
         return cli_usage_error(self, "no text given; write one, or \"-\" for standard input");
     return CLI_OK;
 }
 
-static int once(const struct tokenize_options *o, const struct ink_served *served, const struct arguments *args)
+static int once(const struct tokenize_options *o, const struct ink_served *served,
+                const struct arguments *args)
 {
     json_t *answer = NULL, **where = o->json ? &answer : NULL;
     struct ink_err err = { 0 };
@@ -187,7 +195,8 @@ static int run(const struct command *self, int argc, char **argv)
     status = check(self, &o, &args);
     if (status != CLI_OK)
         return status;
-    if (model_open(&(struct model_choice){ .model = o.model }, 0, &co, &catalog, &served, &err) != INK_OK)
+    if (model_open(&(struct model_choice){ .model = o.model }, 0, &co, &catalog, &served, &err) !=
+        INK_OK)
         return cli_fail_json(&err, o.json);
     if (o.jsonl || (args.n == 1 && strcmp(args.at[0], "-") == 0))
         status = json_lines("tokenizing", answer_line, &(struct job){ &o, served });

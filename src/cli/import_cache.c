@@ -6,7 +6,7 @@
  *
  * An import is written beside its name and renamed, so a file that is there is whole.
  */
-#define _XOPEN_SOURCE 700   /* realpath() */
+#define _XOPEN_SOURCE 700 /* realpath() */
 #include "cli/import_cache.h"
 
 #include "base/alloc.h"
@@ -62,7 +62,8 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static enum ink_status hash_content(const char *folder, char out[HEX_SHORT + 1], struct ink_err *err)
+static enum ink_status hash_content(const char *folder, char out[HEX_SHORT + 1],
+                                    struct ink_err *err)
 {
     struct dirent **names;
     int n = scandir(folder, &names, is_visible, by_name);
@@ -77,7 +78,8 @@ static enum ink_status hash_content(const char *folder, char out[HEX_SHORT + 1],
         struct stat sb;
 
         if (stat(path, &sb) == 0 && S_ISREG(sb.st_mode)) {
-            int64_t numbers[3] = { (int64_t)sb.st_size, (int64_t)sb.st_mtim.tv_sec, (int64_t)sb.st_mtim.tv_nsec };
+            int64_t numbers[3] = { (int64_t)sb.st_size, (int64_t)sb.st_mtim.tv_sec,
+                                   (int64_t)sb.st_mtim.tv_nsec };
 
             ink_digest_field(d, names[i]->d_name, strlen(names[i]->d_name));
             ink_digest_field(d, numbers, sizeof(numbers));
@@ -103,7 +105,8 @@ static enum ink_status lock(const char *path, int *fd, struct ink_err *err)
         return ink_err_set(err, INK_IO, "%s: %s", path, strerror(errno));
     while (fcntl(f, F_SETLK, &whole) != 0) {
         if (errno != EAGAIN && errno != EACCES && errno != EINTR) {
-            enum ink_status st = ink_err_set(err, INK_IO, "%s: cannot lock: %s", path, strerror(errno));
+            enum ink_status st =
+                ink_err_set(err, INK_IO, "%s: cannot lock: %s", path, strerror(errno));
             close(f);
             return st;
         }
@@ -133,10 +136,11 @@ static void remove_others(const char *dir, const char *prefix, const char *keep)
         size_t name_len = strlen(entry->d_name);
 
         if (strncmp(entry->d_name, prefix, len) == 0 && entry->d_name[len] == '-' && name_len > 5 &&
-            strcmp(entry->d_name + name_len - 5, ".gguf") == 0 && strcmp(entry->d_name, keep) != 0) {
+            strcmp(entry->d_name + name_len - 5, ".gguf") == 0 &&
+            strcmp(entry->d_name, keep) != 0) {
             char *path = ink_path_join(dir, entry->d_name);
 
-            (void)unlink(path);     /* what cannot be removed only takes room */
+            (void)unlink(path); /* what cannot be removed only takes room */
             free(path);
         }
     }
@@ -149,12 +153,16 @@ static void on_progress(void *arg, int64_t done, int64_t total, const char *what
     progress_update(arg, done, total, what);
 }
 
-static enum ink_status import(const char *folder, enum ink_import_type type, const char *file, struct ink_err *err)
+static enum ink_status import(const char *folder, enum ink_import_type type, const char *file,
+                              struct ink_err *err)
 {
     struct progress progress;
     struct ink_import_report report;
     struct ink_import_options options = {
-        .type = type, .cancel = interrupt_flag(), .progress = on_progress, .progress_arg = &progress,
+        .type = type,
+        .cancel = interrupt_flag(),
+        .progress = on_progress,
+        .progress_arg = &progress,
     };
     enum ink_status st;
     char size[24];
@@ -173,7 +181,8 @@ static enum ink_status import(const char *folder, enum ink_import_type type, con
 
 /* Another process may have made the file while this one waited for the lock. */
 static enum ink_status import_locked(const char *folder, enum ink_import_type type, const char *dir,
-                                     const char *prefix, const char *name, const char *file, struct ink_err *err)
+                                     const char *prefix, const char *name, const char *file,
+                                     struct ink_err *err)
 {
     char *lock_name, *lock_path;
     size_t size = strlen(prefix) + sizeof(".lock");
@@ -209,7 +218,9 @@ static char *imports_folder(struct ink_err *err)
     char *cache = cache_folder(), *dir;
 
     if (!cache) {
-        (void)ink_err_set(err, INK_IO, "no cache folder for the import: set XDG_CACHE_HOME, or use \"inkstone import\"");
+        (void)ink_err_set(
+            err, INK_IO,
+            "no cache folder for the import: set XDG_CACHE_HOME, or use \"inkstone import\"");
         return NULL;
     }
     dir = ink_path_join(cache, "imports");
@@ -222,8 +233,8 @@ static char *imports_folder(struct ink_err *err)
     return dir;
 }
 
-enum ink_status import_cached(const char *folder, enum ink_import_type type, char **file, char **name,
-                              struct ink_err *err)
+enum ink_status import_cached(const char *folder, enum ink_import_type type, char **file,
+                              char **name, struct ink_err *err)
 {
     char type_word[16], folder_hex[HEX_SHORT + 1], content_hex[HEX_SHORT + 1], prefix[PREFIX_MAX];
     char file_name[PREFIX_MAX + HEX_SHORT + 8];

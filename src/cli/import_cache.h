@@ -11,6 +11,7 @@
  *
  * *file is the GGUF file, *name the folder's own name; the caller frees both. Progress on a terminal. Main thread.
  */
-INK_NODISCARD enum ink_status import_cached(const char *folder, enum ink_import_type type, char **file, char **name, struct ink_err *err);
+INK_NODISCARD enum ink_status import_cached(const char *folder, enum ink_import_type type,
+                                            char **file, char **name, struct ink_err *err);
 
 #endif

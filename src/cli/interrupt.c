@@ -47,7 +47,7 @@ void interrupt_catch(void)
     if (atomic_load(&graceful))
         return;
     if (pipe(wake) != 0)
-        return;     /* without descriptors a Ctrl-C keeps ending the process at once */
+        return; /* without descriptors a Ctrl-C keeps ending the process at once */
     fcntl(wake[0], F_SETFD, FD_CLOEXEC);
     fcntl(wake[1], F_SETFD, FD_CLOEXEC);
     atomic_store(&graceful, true);

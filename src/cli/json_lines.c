@@ -22,15 +22,17 @@ json_t *json_numbered(int64_t index, json_t *fields)
     return o;
 }
 
-enum ink_status json_read_ids(const json_t *array, const char *name, int32_t **ids, int *n, struct ink_err *err)
+enum ink_status json_read_ids(const json_t *array, const char *name, int32_t **ids, int *n,
+                              struct ink_err *err)
 {
     size_t count = json_array_size(array);
 
     if (!json_is_array(array))
-        return ink_err_param(err, INK_INVALID, name, "invalid_value", "%s: must be an array of token ids", name);
+        return ink_err_param(err, INK_INVALID, name, "invalid_value",
+                             "%s: must be an array of token ids", name);
     if (count > IDS_MAX)
-        return ink_err_param(err, INK_INVALID, name, "invalid_value", "%s: %zu ids; at most %d are possible", name,
-                             count, IDS_MAX);
+        return ink_err_param(err, INK_INVALID, name, "invalid_value",
+                             "%s: %zu ids; at most %d are possible", name, count, IDS_MAX);
 
     int32_t *out = ink_alloc((count + 1) * sizeof(*out));
     for (size_t i = 0; i < count; i++) {
@@ -39,7 +41,8 @@ enum ink_status json_read_ids(const json_t *array, const char *name, int32_t **i
 
         if (!(id >= 0 && id <= INT32_MAX) || id != (double)(int32_t)id) {
             free(out);
-            return ink_err_param(err, INK_INVALID, name, "invalid_value", "%s: entry %zu is no token id", name, i);
+            return ink_err_param(err, INK_INVALID, name, "invalid_value",
+                                 "%s: entry %zu is no token id", name, i);
         }
         out[i] = (int32_t)id;
     }
@@ -65,13 +68,15 @@ int json_lines(const char *verb, line_answer_fn *answer, void *arg)
         enum line_state state;
 
         while ((state = lines_next(&in, &line)) == LINE_AGAIN) {
-            (void)fflush(stdout);   /* whoever reads our output must not wait for more of it than there is */
+            (void)fflush(
+                stdout); /* whoever reads our output must not wait for more of it than there is */
             lines_fill(&in);
         }
         if (state == LINE_END || cli_output_failed())
             break;
         if (state == LINE_TOO_LONG)
-            st = ink_err_param(&err, INK_INVALID, "", "input_too_long", "a line longer than %d bytes", LINES_MAX);
+            st = ink_err_param(&err, INK_INVALID, "", "input_too_long",
+                               "a line longer than %d bytes", LINES_MAX);
         else
             st = answer(arg, line, &fields, &err);
         if (st != INK_OK) {
@@ -88,7 +93,8 @@ int json_lines(const char *verb, line_answer_fn *answer, void *arg)
         fprintf(stderr, "inkstone: standard input: %s\n", strerror(in.failed));
         status = CLI_FAILED;
     } else if (n_failed > 0) {
-        fprintf(stderr, "inkstone: %lld of %lld lines failed; each says why\n", (long long)n_failed, (long long)n);
+        fprintf(stderr, "inkstone: %lld of %lld lines failed; each says why\n", (long long)n_failed,
+                (long long)n);
     }
     lines_release(&in);
     return status;

@@ -17,18 +17,18 @@ enum { LINES_MAX = 1024 * 1024 };
 enum line_state {
     LINE_READY,
     LINE_TOO_LONG,
-    LINE_AGAIN,         /* not whole yet: lines_fill() */
-    LINE_END,           /* no more lines */
+    LINE_AGAIN, /* not whole yet: lines_fill() */
+    LINE_END,   /* no more lines */
 };
 
 struct line_reader {
     int fd;
-    struct ink_buf buf;     /* read and not yet handed out from `at` */
+    struct ink_buf buf; /* read and not yet handed out from `at` */
     size_t at, scanned;
-    int64_t consumed;       /* bytes handed out, for progress */
-    int64_t total;          /* size of a regular file; 0: unknown */
+    int64_t consumed; /* bytes handed out, for progress */
+    int64_t total;    /* size of a regular file; 0: unknown */
     bool ended, skipping;
-    int failed;             /* errno of a failed read, which ends the lines; 0: none */
+    int failed; /* errno of a failed read, which ends the lines; 0: none */
 };
 
 void lines_init(struct line_reader *r, int fd);

@@ -39,7 +39,8 @@ static void look_at_cpu(struct machine *m)
         add_feature(m, "AVX512-VNNI");
         m->has_vnni = true;
     }
-    if (leaf7 && m->has_avx2 && a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & (1u << 4))) {
+    if (leaf7 && m->has_avx2 && a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) &&
+        (a & (1u << 4))) {
         add_feature(m, "AVX-VNNI");
         m->has_vnni = true;
     }
@@ -47,7 +48,8 @@ static void look_at_cpu(struct machine *m)
     unsigned name[12];
     if (__get_cpuid_max(0x80000000u, NULL) >= 0x80000004u) {
         for (unsigned i = 0; i < 3; i++)
-            __get_cpuid(0x80000002u + i, &name[4 * i], &name[4 * i + 1], &name[4 * i + 2], &name[4 * i + 3]);
+            __get_cpuid(0x80000002u + i, &name[4 * i], &name[4 * i + 1], &name[4 * i + 2],
+                        &name[4 * i + 3]);
         snprintf(m->cpu, sizeof(m->cpu), "%.48s", (const char *)name);
         for (size_t n = strlen(m->cpu); n > 0 && m->cpu[n - 1] == ' '; n--)
             m->cpu[n - 1] = '\0';

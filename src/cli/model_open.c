@@ -10,7 +10,9 @@
 
 static const char *task_name(unsigned capabilities)
 {
-    return capabilities & INK_CAN_REWRITE ? "rewrite" : capabilities & INK_CAN_SCORE ? "score" : "be used here";
+    return capabilities & INK_CAN_REWRITE ? "rewrite"
+           : capabilities & INK_CAN_SCORE ? "score"
+                                          : "be used here";
 }
 
 /* The first usable file of the model folders. */
@@ -29,10 +31,11 @@ static enum ink_status first_found(unsigned capabilities, char **path, struct in
     model_list_free(list, n);
     if (*path)
         return INK_OK;
-    return ink_err_param(err, INK_NOT_FOUND, "model", "model_not_found",
-                         "no model found that can %s (%d files looked at, %d unusable): name one with -m, or run "
-                         "\"inkstone doctor\" to see where models are looked for",
-                         task_name(capabilities), n, n_broken);
+    return ink_err_param(
+        err, INK_NOT_FOUND, "model", "model_not_found",
+        "no model found that can %s (%d files looked at, %d unusable): name one with -m, or run "
+        "\"inkstone doctor\" to see where models are looked for",
+        task_name(capabilities), n, n_broken);
 }
 
 enum ink_status model_add(struct ink_catalog *catalog, const char *value, enum ink_import_type type,
@@ -40,7 +43,8 @@ enum ink_status model_add(struct ink_catalog *catalog, const char *value, enum i
 {
     struct model_path found = { 0 };
     char *name = NULL;
-    enum ink_status st = value ? model_path_resolve(value, &found, err) : first_found(capabilities, &found.path, err);
+    enum ink_status st = value ? model_path_resolve(value, &found, err)
+                               : first_found(capabilities, &found.path, err);
 
     if (st != INK_OK)
         return st;
@@ -68,7 +72,8 @@ enum ink_status model_open(const struct model_choice *choice, unsigned capabilit
     co.n_threads = choice->threads;
     *catalog = ink_catalog_new(&co);
 
-    enum ink_status st = model_add(*catalog, choice->model, (enum ink_import_type)choice->type, capabilities, err);
+    enum ink_status st =
+        model_add(*catalog, choice->model, (enum ink_import_type)choice->type, capabilities, err);
     if (st == INK_OK)
         st = ink_catalog_find(*catalog, NULL, co.vocabulary_only ? 0 : capabilities, served, err);
     if (st != INK_OK) {

@@ -1,5 +1,5 @@
 /* Where models are found: one list of folders, made once from the environment and the program's own place. */
-#define _XOPEN_SOURCE 700   /* realpath() */
+#define _XOPEN_SOURCE 700 /* realpath() */
 #include "cli/model_path.h"
 
 #include "base/alloc.h"
@@ -67,7 +67,8 @@ static int n_folders;
 /* Takes `path` over; NULL and what is there already are skipped. */
 static void add_folder(char *path)
 {
-    char *plain = path ? realpath(path, NULL) : NULL;  /* without ".." and links; NULL when it does not exist */
+    char *plain = path ? realpath(path, NULL)
+                       : NULL; /* without ".." and links; NULL when it does not exist */
 
     if (plain) {
         free(path);
@@ -85,7 +86,8 @@ static void add_folder(char *path)
 
 const char *const *model_folders(int *n)
 {
-    static const char *const beside_program[] = { "../models", "../../models", "../share/inkstone/models" };
+    static const char *const beside_program[] = { "../models", "../../models",
+                                                  "../share/inkstone/models" };
 
     if (n_folders == 0) {
         const char *chosen = getenv("INKSTONE_MODELS");
@@ -128,13 +130,15 @@ static enum ink_status take_path(const char *value, struct model_path *out, stru
 {
     if (ink_file_is_dir(value)) {
         if (!is_checkpoint(value))
-            return ink_err_param(err, INK_NOT_FOUND, "model", "model_not_found",
-                                 "%s: no config.json in this folder, so it is no Hugging Face checkpoint", value);
+            return ink_err_param(
+                err, INK_NOT_FOUND, "model", "model_not_found",
+                "%s: no config.json in this folder, so it is no Hugging Face checkpoint", value);
         *out = (struct model_path){ ink_strdup(value), true };
         return INK_OK;
     }
     if (!ink_file_exists(value))
-        return ink_err_param(err, INK_NOT_FOUND, "model", "model_not_found", "%s: no such file or folder", value);
+        return ink_err_param(err, INK_NOT_FOUND, "model", "model_not_found",
+                             "%s: no such file or folder", value);
     *out = (struct model_path){ ink_strdup(value), false };
     return INK_OK;
 }
@@ -149,17 +153,19 @@ static enum ink_status not_found(const char *name, struct ink_err *err)
     for (int i = 0; i < n && used < sizeof(known) - 1; i++) {
         const char *file = strrchr(list[i].path, '/') + 1;
 
-        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%.*s", i ? ", " : "", (int)strlen(file) - 5,
-                                 file);
+        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%.*s", i ? ", " : "",
+                                 (int)strlen(file) - 5, file);
     }
     model_list_free(list, n);
     if (n > 0)
         return ink_err_param(err, INK_NOT_FOUND, "model", "model_not_found",
-                             "no model \"%.60s\"; found: %s; or give a path with \"/\"", name, known);
-    return ink_err_param(err, INK_NOT_FOUND, "model", "model_not_found",
-                         "no model \"%.60s\": the model folders are empty (\"inkstone doctor\" lists them); give a "
-                         "path with \"/\" to a GGUF file or a Hugging Face folder",
-                         name);
+                             "no model \"%.60s\"; found: %s; or give a path with \"/\"", name,
+                             known);
+    return ink_err_param(
+        err, INK_NOT_FOUND, "model", "model_not_found",
+        "no model \"%.60s\": the model folders are empty (\"inkstone doctor\" lists them); give a "
+        "path with \"/\" to a GGUF file or a Hugging Face folder",
+        name);
 }
 
 enum ink_status model_path_resolve(const char *value, struct model_path *out, struct ink_err *err)
@@ -169,7 +175,8 @@ enum ink_status model_path_resolve(const char *value, struct model_path *out, st
 
     if (*value == '\0')
         return ink_err_param(err, INK_INVALID, "model", "", "-m: an empty name");
-    if (strchr(value, '/') || (ink_file_exists(value) && !ink_file_is_dir(value)) || is_checkpoint(value))
+    if (strchr(value, '/') || (ink_file_exists(value) && !ink_file_is_dir(value)) ||
+        is_checkpoint(value))
         return take_path(value, out, err);
 
     for (int i = 0; i < n; i++) {
@@ -196,8 +203,8 @@ static unsigned capabilities_of(const struct ink_model_file *f, struct ink_err *
 
     if (strcmp(arch, "t5") == 0)
         return INK_CAN_REWRITE | INK_CAN_CLASSIFY | INK_CAN_SCORE;
-    (void)ink_err_set(broken, INK_UNSUPPORTED, "%s: architecture \"%s\" is not supported", ink_model_file_path(f),
-                      arch);
+    (void)ink_err_set(broken, INK_UNSUPPORTED, "%s: architecture \"%s\" is not supported",
+                      ink_model_file_path(f), arch);
     return 0;
 }
 

@@ -17,17 +17,18 @@
 /* What `-m` named. A folder has still to be imported: see import_cached(). */
 struct model_path {
     char *path;
-    bool is_folder;     /* a Hugging Face checkpoint */
+    bool is_folder; /* a Hugging Face checkpoint */
 };
 
 /* INK_NOT_FOUND (param "model") says where it was looked for. The caller frees out->path. */
-INK_NODISCARD enum ink_status model_path_resolve(const char *value, struct model_path *out, struct ink_err *err);
+INK_NODISCARD enum ink_status model_path_resolve(const char *value, struct model_path *out,
+                                                 struct ink_err *err);
 
 /* A GGUF file of one of the model folders. */
 struct model_found {
     char *path;
-    unsigned capabilities;      /* enum ink_capability, judged by the file's header; 0 when broken */
-    struct ink_err broken;      /* code INK_OK, or why it cannot be used */
+    unsigned capabilities; /* enum ink_capability, judged by the file's header; 0 when broken */
+    struct ink_err broken; /* code INK_OK, or why it cannot be used */
 };
 
 /* All of them, in the order of the folders and by name within each. Free with model_list_free(). */

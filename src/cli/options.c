@@ -13,14 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t U64_MAX = ((uint64_t)1 << 53) - 1;    /* what JSON numbers hold exactly */
+static const uint64_t U64_MAX = ((uint64_t)1 << 53) - 1; /* what JSON numbers hold exactly */
 
-enum { IDS_MAX = 1 << 20 };     /* of one "1,2,3": far beyond any model's context */
+enum { IDS_MAX = 1 << 20 }; /* of one "1,2,3": far beyond any model's context */
 
 struct parser {
     const struct command *cmd;
     char *into;
-    char shown[64];             /* the option as it was written, for messages: "--top-p" or "-n" */
+    char shown[64]; /* the option as it was written, for messages: "--top-p" or "-n" */
 };
 
 static size_t n_options(const struct command *cmd)
@@ -44,7 +44,8 @@ static const struct option_row *find_letter(const struct command *cmd, char lett
 }
 
 /* The option called `name` (of `len` bytes) or the only one that begins so; else NULL with *status set. */
-static const struct option_row *find_name(const struct parser *p, const char *name, size_t len, int *status)
+static const struct option_row *find_name(const struct parser *p, const char *name, size_t len,
+                                          int *status)
 {
     const struct option_row *found = NULL;
     char others[200] = "";
@@ -61,15 +62,17 @@ static const struct option_row *find_name(const struct parser *p, const char *na
         found = o;
         n++;
         if (used < sizeof(others))
-            used += (size_t)snprintf(others + used, sizeof(others) - used, "%s--%s", n > 1 ? ", " : "", o->name);
+            used += (size_t)snprintf(others + used, sizeof(others) - used, "%s--%s",
+                                     n > 1 ? ", " : "", o->name);
     }
     if (n == 1 && len > 0)
         return found;
     if (n > 1)
         *status = cli_usage_error(p->cmd, "--%.*s is ambiguous: %s", (int)len, name, others);
     else
-        *status = cli_usage_error(p->cmd, "unknown option --%.*s; a text that begins with \"-\" goes after \"--\"",
-                                  (int)(len < 100 ? len : 100), name);
+        *status = cli_usage_error(
+            p->cmd, "unknown option --%.*s; a text that begins with \"-\" goes after \"--\"",
+            (int)(len < 100 ? len : 100), name);
     return NULL;
 }
 
@@ -77,8 +80,9 @@ static const struct option_row *find_name(const struct parser *p, const char *na
 
 static int bad_value(const struct parser *p, const char *value, const char *wanted)
 {
-    return cli_usage_error(p->cmd, "%s: %s%.80s%s is not %s", p->shown, *value ? "" : "an empty value ",
-                           value, strlen(value) > 80 ? "..." : "", wanted);
+    return cli_usage_error(p->cmd, "%s: %s%.80s%s is not %s", p->shown,
+                           *value ? "" : "an empty value ", value, strlen(value) > 80 ? "..." : "",
+                           wanted);
 }
 
 static bool read_whole(const char *value, int64_t *out)
@@ -113,8 +117,8 @@ static int set_number(const struct parser *p, const struct option_row *o, const 
     snprintf(wanted, sizeof(wanted), "a number from %g to %g", o->min, o->max);
     errno = 0;
     v = strtod(value, &end);
-    if (strspn(value, "0123456789+-.eE") != strlen(value) || *value == '\0' || *end || !isfinite(v) || v < o->min ||
-        v > o->max)
+    if (strspn(value, "0123456789+-.eE") != strlen(value) || *value == '\0' || *end ||
+        !isfinite(v) || v < o->min || v > o->max)
         return bad_value(p, value, wanted);
     *(double *)(p->into + o->to) = v;
     return CLI_OK;
@@ -258,8 +262,9 @@ static int take_letters(struct parser *p, int argc, char **argv, int *i)
         int status;
 
         if (!o)
-            return cli_usage_error(p->cmd, "unknown option %.60s; a text that begins with \"-\" goes after \"--\"",
-                                   argv[*i]);
+            return cli_usage_error(
+                p->cmd, "unknown option %.60s; a text that begins with \"-\" goes after \"--\"",
+                argv[*i]);
         snprintf(p->shown, sizeof(p->shown), "-%c", *at);
         if (o->type == OPTION_FLAG) {
             status = set_value(p, o, NULL);
@@ -276,7 +281,8 @@ static int take_letters(struct parser *p, int argc, char **argv, int *i)
     return CLI_OK;
 }
 
-bool options_parse(const struct command *cmd, int argc, char **argv, void *into, struct arguments *args, int *status)
+bool options_parse(const struct command *cmd, int argc, char **argv, void *into,
+                   struct arguments *args, int *status)
 {
     struct parser p = { cmd, into, "" };
     bool only_arguments = false;
@@ -294,7 +300,8 @@ bool options_parse(const struct command *cmd, int argc, char **argv, void *into,
             *status = cli_finish(CLI_OK);
             return false;
         } else {
-            *status = word[1] == '-' ? take_long(&p, argc, argv, &i) : take_letters(&p, argc, argv, &i);
+            *status =
+                word[1] == '-' ? take_long(&p, argc, argv, &i) : take_letters(&p, argc, argv, &i);
             if (*status != CLI_OK)
                 return false;
         }

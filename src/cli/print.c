@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int stdout_error;    /* the first errno of a failed write; 0: none */
+static int stdout_error; /* the first errno of a failed write; 0: none */
 
 static void write_out(const char *s, size_t len)
 {
@@ -59,7 +59,7 @@ int cli_finish(int status)
 int cli_usage_error(const struct command *cmd, const char *fmt, ...)
 {
     char text[400];
-    struct ink_err line;    /* for its promise: one line of valid UTF-8 */
+    struct ink_err line; /* for its promise: one line of valid UTF-8 */
     va_list ap;
 
     va_start(ap, fmt);
@@ -67,7 +67,8 @@ int cli_usage_error(const struct command *cmd, const char *fmt, ...)
     va_end(ap);
     (void)ink_err_set(&line, INK_INVALID, "%s", text);
     if (cmd)
-        fprintf(stderr, "inkstone %s: %s (see: inkstone %s --help)\n", cmd->name, line.text, cmd->name);
+        fprintf(stderr, "inkstone %s: %s (see: inkstone %s --help)\n", cmd->name, line.text,
+                cmd->name);
     else
         fprintf(stderr, "inkstone: %s (see: inkstone --help)\n", line.text);
     return CLI_USAGE;

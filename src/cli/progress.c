@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static const int64_t REDRAW_NS = 100 * 1000 * 1000;
-static const int64_t FIRST_NS = 300 * 1000 * 1000;     /* what is done sooner needs no line */
+static const int64_t FIRST_NS = 300 * 1000 * 1000; /* what is done sooner needs no line */
 
 static int terminal_columns(void)
 {
@@ -37,7 +37,8 @@ void progress_begin(struct progress *p, const char *verb, const char *unit)
 }
 
 /* "41 %  120 MB/s  0:07 left", with what is known. */
-static void describe(const struct progress *p, int64_t done, int64_t total, int64_t now, char *out, size_t cap)
+static void describe(const struct progress *p, int64_t done, int64_t total, int64_t now, char *out,
+                     size_t cap)
 {
     double seconds = (double)(now - p->start_ns) / 1e9;
     double rate = seconds > 0 ? (double)done / seconds : 0;
@@ -76,7 +77,8 @@ void progress_update(struct progress *p, int64_t done, int64_t total, const char
     room = terminal_columns() - (int)strlen(numbers) - (int)strlen(p->verb) - 4;
     if (!what || room < 4)
         what = "";
-    fprintf(stderr, "\r\033[K%s %.*s%s%s", p->verb, room > 0 ? room : 0, what, *what ? "  " : "", numbers);
+    fprintf(stderr, "\r\033[K%s %.*s%s%s", p->verb, room > 0 ? room : 0, what, *what ? "  " : "",
+            numbers);
     (void)fflush(stderr);
 }
 

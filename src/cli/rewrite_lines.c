@@ -27,15 +27,17 @@
 #include <unistd.h>
 
 enum {
-    UNDER_WAY_SPARE = 4,    /* texts waiting in the engine's queue, so that a free row is filled at once */
-    RING_FACTOR = 4,        /* slots per text under way: how far one slow text may fall behind the others */
+    UNDER_WAY_SPARE =
+        4, /* texts waiting in the engine's queue, so that a free row is filled at once */
+    RING_FACTOR =
+        4, /* slots per text under way: how far one slow text may fall behind the others */
 };
 
 struct slot {
-    int64_t index;              /* of the line; -1: free */
-    struct ink_task *task;      /* under way */
+    int64_t index;         /* of the line; -1: free */
+    struct ink_task *task; /* under way */
     bool details;
-    json_t *answer;             /* finished, not printed */
+    json_t *answer; /* finished, not printed */
 };
 
 struct stream {
@@ -45,18 +47,18 @@ struct stream {
     struct rewrite_lines_options options;
 
     struct line_reader in;
-    struct ink_slice held;      /* a line the engine had no room for; waits here */
+    struct ink_slice held; /* a line the engine had no room for; waits here */
     bool is_held;
     bool in_ended;
 
     struct slot *ring;
     int n_ring;
     int n_under_way, under_way_max;
-    int64_t n_read, n_printed, n_failed;    /* lines; in order, line i lives in ring[i % n_ring] */
-    int n_taken;                            /* slots that are not free */
+    int64_t n_read, n_printed, n_failed; /* lines; in order, line i lives in ring[i % n_ring] */
+    int n_taken;                         /* slots that are not free */
 
-    int wake[2];                /* a byte arrives after tasks changed ... */
-    atomic_bool woken;          /* ... unless one is on its way */
+    int wake[2];       /* a byte arrives after tasks changed ... */
+    atomic_bool woken; /* ... unless one is on its way */
     struct progress progress;
 };
 
@@ -67,7 +69,7 @@ static void wake_up(void *arg)
     struct stream *s = arg;
 
     if (!atomic_exchange(&s->woken, true) && write(s->wake[1], "", 1) < 0)
-        return;     /* full: a wake-up is pending */
+        return; /* full: a wake-up is pending */
 }
 
 static void finish(struct stream *s, struct slot *slot, json_t *answer)
@@ -92,15 +94,18 @@ static enum ink_status object_of_text(struct ink_slice text, json_t **out, struc
     size_t valid = ink_utf8_valid_prefix(text.ptr, text.len);
 
     if (valid < text.len)
-        return ink_err_param(err, INK_INVALID, "text", "invalid_value", "text: not valid UTF-8 at byte %zu", valid);
+        return ink_err_param(err, INK_INVALID, "text", "invalid_value",
+                             "text: not valid UTF-8 at byte %zu", valid);
     if (memchr(text.ptr, '\0', text.len))
-        return ink_err_param(err, INK_INVALID, "text", "invalid_value", "text: has a NUL byte (U+0000)");
+        return ink_err_param(err, INK_INVALID, "text", "invalid_value",
+                             "text: has a NUL byte (U+0000)");
     *out = json_object();
     (void)json_object_set_new(*out, "text", json_stringn(text.ptr, text.len));
     return INK_OK;
 }
 
-static enum ink_status object_of_line(const struct stream *s, struct ink_slice line, json_t **out, struct ink_err *err)
+static enum ink_status object_of_line(const struct stream *s, struct ink_slice line, json_t **out,
+                                      struct ink_err *err)
 {
     json_t *value;
     enum ink_status st;
@@ -124,7 +129,8 @@ static enum ink_status object_of_line(const struct stream *s, struct ink_slice l
                          "a line must be a JSON string or an object with \"text\"");
 }
 
-static enum ink_status start(struct stream *s, struct slot *slot, struct ink_slice line, struct ink_err *err)
+static enum ink_status start(struct stream *s, struct slot *slot, struct ink_slice line,
+                             struct ink_err *err)
 {
     struct ink_rewrite_call call = *s->defaults;
     json_t *object = NULL;
@@ -158,7 +164,8 @@ static bool take_line(struct stream *s, struct ink_slice line, bool too_long)
     }
     slot->index = s->n_read;
     if (too_long)
-        st = ink_err_param(&err, INK_INVALID, "text", "input_too_long", "a line longer than %d bytes", LINES_MAX);
+        st = ink_err_param(&err, INK_INVALID, "text", "input_too_long",
+                           "a line longer than %d bytes", LINES_MAX);
     else
         st = start(s, slot, line, &err);
 
@@ -219,7 +226,8 @@ static void advance(struct stream *s, struct slot *slot)
         if (ink_task_next(slot->task, 0, &ev, &err) != INK_OK)
             fail(s, slot, &err);
         else if (ev.kind == INK_TASK_DONE)
-            finish(s, slot, ink_answer_rewrite(s->served, ink_task_result(slot->task), slot->details));
+            finish(s, slot,
+                   ink_answer_rewrite(s->served, ink_task_result(slot->task), slot->details));
         else if (ev.kind == INK_TASK_IDLE)
             return;
     }
@@ -295,7 +303,7 @@ static int run(struct stream *s)
         if (cli_output_failed())
             return CLI_FAILED;
         if (!want_input && has_room(s) && (!s->is_held || s->n_under_way == 0))
-            continue;       /* printing made room for lines that are read already */
+            continue; /* printing made room for lines that are read already */
         wait_for_anything(s, want_input);
     }
     if (s->in.failed) {
@@ -317,10 +325,12 @@ static bool open_wake(int wake[2])
     return true;
 }
 
-int rewrite_lines(struct ink_catalog *catalog, const struct ink_served *served, const struct ink_rewrite_call *call,
-                  const struct rewrite_lines_options *options)
+int rewrite_lines(struct ink_catalog *catalog, const struct ink_served *served,
+                  const struct ink_rewrite_call *call, const struct rewrite_lines_options *options)
 {
-    struct stream s = { .catalog = catalog, .served = served, .defaults = call, .options = *options };
+    struct stream s = {
+        .catalog = catalog, .served = served, .defaults = call, .options = *options
+    };
     int status;
 
     if (!open_wake(s.wake)) {
@@ -349,7 +359,7 @@ int rewrite_lines(struct ink_catalog *catalog, const struct ink_served *served, 
     close(s.wake[0]);
     close(s.wake[1]);
     if (s.n_failed > 0 && status == CLI_FAILED && !cli_output_failed())
-        fprintf(stderr, "inkstone: %lld of %lld texts failed; their lines say why\n", (long long)s.n_failed,
-                (long long)s.n_read);
+        fprintf(stderr, "inkstone: %lld of %lld texts failed; their lines say why\n",
+                (long long)s.n_failed, (long long)s.n_read);
     return status;
 }

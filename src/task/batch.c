@@ -3,7 +3,8 @@
 
 uint64_t ink_batch_seed(uint64_t seed, uint64_t index)
 {
-    uint64_t x = seed + index * 0x9e3779b97f4a7c15u;    /* 2^64 / golden ratio: distinct for distinct indexes */
+    uint64_t x =
+        seed + index * 0x9e3779b97f4a7c15u; /* 2^64 / golden ratio: distinct for distinct indexes */
 
     if (index == 0)
         return seed;
