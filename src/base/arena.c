@@ -16,7 +16,7 @@ struct block {
 };
 
 struct ink_arena {
-    struct block *head;     /* the block that is being filled */
+    struct block *head; /* the block that is being filled */
 };
 
 struct ink_arena *ink_arena_new(void)

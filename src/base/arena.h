@@ -11,9 +11,9 @@
 struct ink_arena;
 
 struct ink_arena *ink_arena_new(void);
-void ink_arena_free(struct ink_arena *a);                       /* NULL is fine */
+void ink_arena_free(struct ink_arena *a); /* NULL is fine */
 
-void *ink_arena_alloc(struct ink_arena *a, size_t size);        /* zeroed, aligned to 16 */
+void *ink_arena_alloc(struct ink_arena *a, size_t size); /* zeroed, aligned to 16 */
 char *ink_arena_strndup(struct ink_arena *a, const char *s, size_t len);
 
 #endif

@@ -13,20 +13,21 @@
  * Not thread-safe.
  */
 struct ink_buf {
-    char *ptr;      /* owned; never NULL after init */
+    char *ptr; /* owned; never NULL after init */
     size_t len;
-    size_t cap;     /* allocated, without the NUL */
-    size_t max;     /* ceiling */
+    size_t cap; /* allocated, without the NUL */
+    size_t max; /* ceiling */
 };
 
 void ink_buf_init(struct ink_buf *b, size_t max);
 void ink_buf_release(struct ink_buf *b);
-void ink_buf_clear(struct ink_buf *b);                  /* room kept */
-char *ink_buf_take(struct ink_buf *b);                  /* caller frees; `b` is empty and usable after */
+void ink_buf_clear(struct ink_buf *b); /* room kept */
+char *ink_buf_take(struct ink_buf *b); /* caller frees; `b` is empty and usable after */
 
 INK_NODISCARD enum ink_status ink_buf_add(struct ink_buf *b, const void *bytes, size_t len);
 INK_NODISCARD enum ink_status ink_buf_adds(struct ink_buf *b, const char *s);
-INK_NODISCARD enum ink_status ink_buf_addf(struct ink_buf *b, const char *fmt, ...) INK_PRINTF(2, 3);
+INK_NODISCARD enum ink_status ink_buf_addf(struct ink_buf *b, const char *fmt, ...)
+    INK_PRINTF(2, 3);
 INK_NODISCARD enum ink_status ink_buf_reserve(struct ink_buf *b, size_t extra);
 
 static inline struct ink_slice ink_buf_slice(const struct ink_buf *b)

@@ -18,5 +18,6 @@ struct timespec ink_clock_deadline(int timeout_ms)
 {
     int64_t ns = ink_clock_ns() + (int64_t)timeout_ms * 1000000;
 
-    return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+    return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
+                              .tv_nsec = (long)(ns % 1000000000) };
 }

@@ -82,7 +82,8 @@ enum ink_status ink_file_read(const char *path, size_t max, char **out, size_t *
         return st;
     if (len > max) {
         close(fd);
-        return ink_err_set(err, INK_INVALID, "%s: %zu bytes; at most %zu are accepted", path, len, max);
+        return ink_err_set(err, INK_INVALID, "%s: %zu bytes; at most %zu are accepted", path, len,
+                           max);
     }
     char *p = ink_try_alloc(len + 1, 1);
     if (!p) {
@@ -166,7 +167,8 @@ enum ink_status ink_atomic_open(const char *path, struct ink_atomic_file *out, s
     snprintf(temp, len, "%s.XXXXXX.tmp", path);
     int fd = mkostemps(temp, 4, O_CLOEXEC);
     if (fd < 0) {
-        enum ink_status st = ink_err_set(err, INK_IO, "%s: cannot write: %s", path, strerror(errno));
+        enum ink_status st =
+            ink_err_set(err, INK_IO, "%s: cannot write: %s", path, strerror(errno));
         free(temp);
         return st;
     }
@@ -174,7 +176,8 @@ enum ink_status ink_atomic_open(const char *path, struct ink_atomic_file *out, s
     mode_t mask = umask(0);
     umask(mask);
     (void)fchmod(fd, 0666 & ~mask);
-    *out = (struct ink_atomic_file){ .fp = fdopen(fd, "w+b"), .path = ink_strdup(path), .temp = temp };
+    *out =
+        (struct ink_atomic_file){ .fp = fdopen(fd, "w+b"), .path = ink_strdup(path), .temp = temp };
     return INK_OK;
 }
 

@@ -10,11 +10,12 @@
 
 /* A whole file mapped read-only. The bytes stay valid until ink_map_close(). */
 struct ink_map {
-    const uint8_t *ptr;     /* never NULL after open; an empty file has len 0 */
+    const uint8_t *ptr; /* never NULL after open; an empty file has len 0 */
     size_t len;
 };
 
-INK_NODISCARD enum ink_status ink_map_open(const char *path, struct ink_map *out, struct ink_err *err);
+INK_NODISCARD enum ink_status ink_map_open(const char *path, struct ink_map *out,
+                                           struct ink_err *err);
 void ink_map_close(struct ink_map *map);
 /* Tells the kernel that these bytes of the map are no longer needed in memory. */
 void ink_map_drop(const struct ink_map *map, size_t offset, size_t len);
@@ -42,6 +43,6 @@ struct ink_atomic_file {
 INK_NODISCARD enum ink_status ink_atomic_open(const char *path, struct ink_atomic_file *out,
                                               struct ink_err *err);
 INK_NODISCARD enum ink_status ink_atomic_commit(struct ink_atomic_file *f, struct ink_err *err);
-void ink_atomic_close(struct ink_atomic_file *f);       /* after commit or instead of it */
+void ink_atomic_close(struct ink_atomic_file *f); /* after commit or instead of it */
 
 #endif

@@ -18,6 +18,6 @@ struct ink_digest;
 
 struct ink_digest *ink_digest_new(void);
 void ink_digest_field(struct ink_digest *d, const void *bytes, size_t len);
-void ink_digest_finish(struct ink_digest *d, uint8_t out[INK_SHA256_LEN]);  /* frees `d` */
+void ink_digest_finish(struct ink_digest *d, uint8_t out[INK_SHA256_LEN]); /* frees `d` */
 
 #endif

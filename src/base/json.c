@@ -11,8 +11,9 @@ enum ink_status ink_json_parse(const char *text, size_t len, json_t **out, struc
     json_t *v = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
 
     if (!v)
-        return ink_err_param(err, INK_INVALID, "", "invalid_json", "not valid JSON: line %d, column %d: %s",
-                             why.line, why.column, why.text);
+        return ink_err_param(err, INK_INVALID, "", "invalid_json",
+                             "not valid JSON: line %d, column %d: %s", why.line, why.column,
+                             why.text);
     *out = v;
     return INK_OK;
 }
@@ -49,14 +50,15 @@ static const char *type_name(const json_t *v)
     }
 }
 
-static enum ink_status wrong_type(struct ink_err *err, const char *name, const json_t *v, const char *want)
+static enum ink_status wrong_type(struct ink_err *err, const char *name, const json_t *v,
+                                  const char *want)
 {
-    return ink_err_param(err, INK_INVALID, name, "invalid_value", "%s: must be %s, not %s", name, want,
-                         type_name(v));
+    return ink_err_param(err, INK_INVALID, name, "invalid_value", "%s: must be %s, not %s", name,
+                         want, type_name(v));
 }
 
-enum ink_status ink_json_number(const json_t *obj, const char *name, double min, double max, double *out,
-                                struct ink_err *err)
+enum ink_status ink_json_number(const json_t *obj, const char *name, double min, double max,
+                                double *out, struct ink_err *err)
 {
     const json_t *v = json_object_get(obj, name);
 
@@ -66,14 +68,14 @@ enum ink_status ink_json_number(const json_t *obj, const char *name, double min,
         return wrong_type(err, name, v, "a number");
     double d = json_number_value(v);
     if (!(d >= min && d <= max))
-        return ink_err_param(err, INK_INVALID, name, "invalid_value", "%s: %g is not in %g..%g", name, d, min,
-                             max);
+        return ink_err_param(err, INK_INVALID, name, "invalid_value", "%s: %g is not in %g..%g",
+                             name, d, min, max);
     *out = d;
     return INK_OK;
 }
 
-enum ink_status ink_json_int(const json_t *obj, const char *name, int64_t min, int64_t max, int64_t *out,
-                             struct ink_err *err)
+enum ink_status ink_json_int(const json_t *obj, const char *name, int64_t min, int64_t max,
+                             int64_t *out, struct ink_err *err)
 {
     const json_t *v = json_object_get(obj, name);
     int64_t n;
@@ -89,15 +91,17 @@ enum ink_status ink_json_int(const json_t *obj, const char *name, int64_t min, i
             return ink_err_param(err, INK_INVALID, name, "invalid_value",
                                  "%s: must be a whole number, not %g", name, d);
         if (fabs(d) > 9007199254740992.0)
-            return ink_err_param(err, INK_INVALID, name, "invalid_value", "%s: %g is not in %lld..%lld",
-                                 name, d, (long long)min, (long long)max);
+            return ink_err_param(err, INK_INVALID, name, "invalid_value",
+                                 "%s: %g is not in %lld..%lld", name, d, (long long)min,
+                                 (long long)max);
         n = (int64_t)d;
     } else {
         return wrong_type(err, name, v, "a whole number");
     }
     if (n < min || n > max)
-        return ink_err_param(err, INK_INVALID, name, "invalid_value", "%s: %lld is not in %lld..%lld", name,
-                             (long long)n, (long long)min, (long long)max);
+        return ink_err_param(err, INK_INVALID, name, "invalid_value",
+                             "%s: %lld is not in %lld..%lld", name, (long long)n, (long long)min,
+                             (long long)max);
     *out = n;
     return INK_OK;
 }

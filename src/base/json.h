@@ -25,10 +25,10 @@ char *ink_json_dump(const json_t *value);
  * default) and is INK_OK. A wrong type or range is INK_INVALID and names field, value
  * and range. Integers may be written 3.0. Strings are borrowed from `obj`.
  */
-INK_NODISCARD enum ink_status ink_json_int(const json_t *obj, const char *name, int64_t min, int64_t max,
-                                           int64_t *out, struct ink_err *err);
-INK_NODISCARD enum ink_status ink_json_number(const json_t *obj, const char *name, double min, double max,
-                                              double *out, struct ink_err *err);
+INK_NODISCARD enum ink_status ink_json_int(const json_t *obj, const char *name, int64_t min,
+                                           int64_t max, int64_t *out, struct ink_err *err);
+INK_NODISCARD enum ink_status ink_json_number(const json_t *obj, const char *name, double min,
+                                              double max, double *out, struct ink_err *err);
 INK_NODISCARD enum ink_status ink_json_bool(const json_t *obj, const char *name, bool *out,
                                             struct ink_err *err);
 INK_NODISCARD enum ink_status ink_json_string(const json_t *obj, const char *name, const char **out,

@@ -7,28 +7,28 @@
  */
 enum ink_status {
     INK_OK = 0,
-    INK_INVALID,     /* the input is wrong; the client can fix it */
+    INK_INVALID, /* the input is wrong; the client can fix it */
     INK_NOT_FOUND,
-    INK_BUSY,        /* a limit is reached; a retry may succeed */
+    INK_BUSY, /* a limit is reached; a retry may succeed */
     INK_CANCELLED,
     INK_TIMEOUT,
     INK_UNSUPPORTED,
-    INK_CORRUPT,     /* a file does not follow its own format */
+    INK_CORRUPT, /* a file does not follow its own format */
     INK_IO,
-    INK_NO_MEMORY,   /* only for sizes that come from input */
-    INK_DEVICE,      /* the compute backend failed */
+    INK_NO_MEMORY, /* only for sizes that come from input */
+    INK_DEVICE,    /* the compute backend failed */
 };
 
 /* What went wrong, for a person. `param` names the offending input where there is one. */
 struct ink_err {
     enum ink_status code;
-    char param[40];     /* name of a request field or option; "" if none */
-    char reason[32];    /* stable machine word such as "input_too_long"; "" lets the edge choose */
-    char text[400];     /* one line of valid UTF-8, safe to show to a client */
+    char param[40];  /* name of a request field or option; "" if none */
+    char reason[32]; /* stable machine word such as "input_too_long"; "" lets the edge choose */
+    char text[400];  /* one line of valid UTF-8, safe to show to a client */
 };
 
-#define INK_NODISCARD         __attribute__((warn_unused_result))
-#define INK_PRINTF(f, a)      __attribute__((format(printf, f, a)))
+#define INK_NODISCARD    __attribute__((warn_unused_result))
+#define INK_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
 /*
  * Fills `err` and returns `code`, so that failing reads as one line:

@@ -18,7 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-#define AVX2 __attribute__((target("avx2,fma")))
+#define AVX2        __attribute__((target("avx2,fma")))
 #define AVX2_INLINE static inline __attribute__((always_inline, target("avx2,fma")))
 
 /* Ties a sum to a register here: left alone, gcc moves all loads to the front and spills the sums. */
@@ -73,8 +73,8 @@ AVX2 static void quantize(const float *x, int n_in, bool one_term, uint8_t *out)
  * R rows × P panels over the inputs [k_from, k_to): partial sums are added to y, and on the last chunk scaled.
  * R and P are constants at each call, so the accumulators are registers.
  */
-AVX2_INLINE void tile(const int R, const int P, const struct i8_matrix *m, int panel, int k_from, int k_to,
-                      const uint8_t *rows, size_t row_stride, float *y, size_t y_stride)
+AVX2_INLINE void tile(const int R, const int P, const struct i8_matrix *m, int panel, int k_from,
+                      int k_to, const uint8_t *rows, size_t row_stride, float *y, size_t y_stride)
 {
     const size_t panel_bytes = (size_t)PANEL * (size_t)m->n_in_padded;
     const int8_t *w = m->panels + (size_t)panel * panel_bytes + (size_t)k_from * PANEL;
@@ -134,7 +134,8 @@ AVX2_INLINE void tile(const int R, const int P, const struct i8_matrix *m, int p
                 }
             }
             if (k_to >= m->n_in)
-                sum = _mm256_mul_ps(sum, _mm256_mul_ps(_mm256_set1_ps(sx), _mm256_load_ps(m->scale + c)));
+                sum = _mm256_mul_ps(
+                    sum, _mm256_mul_ps(_mm256_set1_ps(sx), _mm256_load_ps(m->scale + c)));
             if (n == PANEL) {
                 _mm256_storeu_ps(to, sum);
             } else {
@@ -149,8 +150,9 @@ AVX2_INLINE void tile(const int R, const int P, const struct i8_matrix *m, int p
  * All rows over one group of P panels. R × P is what 16 registers hold: R * P sums, P weights, one activation
  * and one product.
  */
-AVX2_INLINE void all_rows(const int R, const int P, const struct i8_matrix *m, int panel, int k_from, int k_to,
-                          const uint8_t *rows, size_t row_stride, int n_rows, float *y, size_t y_stride)
+AVX2_INLINE void all_rows(const int R, const int P, const struct i8_matrix *m, int panel,
+                          int k_from, int k_to, const uint8_t *rows, size_t row_stride, int n_rows,
+                          float *y, size_t y_stride)
 {
     for (; n_rows >= R; n_rows -= R) {
         tile(R, P, m, panel, k_from, k_to, rows, row_stride, y, y_stride);
@@ -158,9 +160,9 @@ AVX2_INLINE void all_rows(const int R, const int P, const struct i8_matrix *m, i
         y += (size_t)R * y_stride;
     }
     switch (n_rows) {
-#define REST(r)                                                              \
-    case r:                                                                  \
-        if (r < R)                                                           \
+#define REST(r)                                                                \
+    case r:                                                                    \
+        if (r < R)                                                             \
             tile(r, P, m, panel, k_from, k_to, rows, row_stride, y, y_stride); \
         break
         REST(1);
@@ -174,15 +176,16 @@ AVX2_INLINE void all_rows(const int R, const int P, const struct i8_matrix *m, i
     }
 }
 
-AVX2 static void multiply(const struct i8_matrix *m, int panel_from, int panel_to, const uint8_t *rows,
-                          size_t row_stride, int n_rows, bool one_term, float *y, size_t y_stride)
+AVX2 static void multiply(const struct i8_matrix *m, int panel_from, int panel_to,
+                          const uint8_t *rows, size_t row_stride, int n_rows, bool one_term,
+                          float *y, size_t y_stride)
 {
     /* Equal chunks, an even number of inputs each: 768 is 2 × 384, not 512 + 256. */
     const int n_in = (m->n_in + GROUP - 1) / GROUP * GROUP;
     const int n_chunks = (n_in + K_CHUNK - 1) / K_CHUNK;
     const int chunk = ((n_in + n_chunks - 1) / n_chunks + GROUP - 1) / GROUP * GROUP;
     int panel = panel_from;
-    (void)one_term;     /* the row was quantized so; the cost is the same */
+    (void)one_term; /* the row was quantized so; the cost is the same */
 
     while (panel < panel_to) {
         int left = panel_to - panel;
@@ -203,8 +206,12 @@ AVX2 static void multiply(const struct i8_matrix *m, int panel_from, int panel_t
 }
 
 const struct i8_kernel i8_avx2 = {
-    .name = "avx2", .panel = PANEL, .group = GROUP,
-    .supported = supported, .quantize = quantize, .multiply = multiply,
+    .name = "avx2",
+    .panel = PANEL,
+    .group = GROUP,
+    .supported = supported,
+    .quantize = quantize,
+    .multiply = multiply,
 };
 
 #endif

@@ -38,11 +38,12 @@ static void generic_quantize(const float *x, int n_in, bool one_term, uint8_t *o
     memset(v + n_in, 0, (size_t)(i8_padded(n_in) - n_in) * sizeof(*v));
 }
 
-static void generic_multiply(const struct i8_matrix *m, int panel_from, int panel_to, const uint8_t *rows,
-                             size_t row_stride, int n_rows, bool one_term, float *y, size_t y_stride)
+static void generic_multiply(const struct i8_matrix *m, int panel_from, int panel_to,
+                             const uint8_t *rows, size_t row_stride, int n_rows, bool one_term,
+                             float *y, size_t y_stride)
 {
     const int panel = m->kernel->panel, group = m->kernel->group;
-    (void)one_term;     /* the row was quantized so */
+    (void)one_term; /* the row was quantized so */
 
     for (int c = panel_from * panel; c < panel_to * panel && c < m->n_out; c++) {
         const int8_t *w = m->panels + (size_t)(c / panel) * (size_t)(panel * m->n_in_padded) +
@@ -63,8 +64,12 @@ static void generic_multiply(const struct i8_matrix *m, int panel_from, int pane
 }
 
 const struct i8_kernel i8_generic = {
-    .name = "generic", .panel = 8, .group = 2,
-    .supported = always, .quantize = generic_quantize, .multiply = generic_multiply,
+    .name = "generic",
+    .panel = 8,
+    .group = 2,
+    .supported = always,
+    .quantize = generic_quantize,
+    .multiply = generic_multiply,
 };
 
 struct i8_matrix *i8_matrix_new(const struct i8_kernel *k, int n_in, int n_out)
@@ -201,7 +206,8 @@ bool i8_kernel_is_exact(const struct i8_kernel *k)
     return exact;
 }
 
-static const struct i8_kernel *const kernels[] = {      /* best first */
+static const struct i8_kernel *const kernels[] = {
+    /* best first */
 #if defined(__x86_64__)
     &i8_avx512_vnni,
     &i8_avx2,
@@ -230,7 +236,8 @@ const struct i8_kernel *i8_kernel_best(void)
             continue;
         if (i8_kernel_is_exact(k))
             return k;
-        ink_log(INK_LOG_WARN, "int8 kernel %s gives wrong sums on this processor and is not used", k->name);
+        ink_log(INK_LOG_WARN, "int8 kernel %s gives wrong sums on this processor and is not used",
+                k->name);
     }
     return &i8_generic;
 }

@@ -24,17 +24,17 @@
  */
 enum {
     I8_LEVELS = 127,
-    I8_STEP = 2 * I8_LEVELS,        /* the second term's unit is 1/254 of the first one's */
-    I8_MAX_IN = 32768,              /* keeps every int32 sum of byte products exact */
-    I8_ROW_HEAD = 64,               /* bytes before a quantized row's data: its scale (float), then padding */
+    I8_STEP = 2 * I8_LEVELS, /* the second term's unit is 1/254 of the first one's */
+    I8_MAX_IN = 32768,       /* keeps every int32 sum of byte products exact */
+    I8_ROW_HEAD = 64, /* bytes before a quantized row's data: its scale (float), then padding */
 };
 
 struct i8_matrix;
 
 struct i8_kernel {
-    const char *name;               /* "avx2", "avx512-vnni", "generic" */
+    const char *name; /* "avx2", "avx512-vnni", "generic" */
     int panel, group;
-    bool (*supported)(void);        /* by this processor */
+    bool (*supported)(void); /* by this processor */
     /* Quantizes one row: out is i8_row_bytes(n_in) long; `one_term` drops t2. */
     void (*quantize)(const float *x, int n_in, bool one_term, uint8_t *out);
     /*
@@ -48,10 +48,11 @@ struct i8_kernel {
 struct i8_matrix {
     const struct i8_kernel *kernel;
     int n_in, n_out, n_panels;
-    int n_in_padded;                /* to a multiple of I8_IN_ALIGN */
-    int8_t *panels;                 /* owned */
-    float *scale;                   /* [n_panels * panel], sw / 254; owned */
-    int32_t *sum;                   /* [n_panels * panel], sum of w over n_in: what unsigned activations must give back */
+    int n_in_padded; /* to a multiple of I8_IN_ALIGN */
+    int8_t *panels;  /* owned */
+    float *scale;    /* [n_panels * panel], sw / 254; owned */
+    int32_t
+        *sum; /* [n_panels * panel], sum of w over n_in: what unsigned activations must give back */
 };
 
 enum { I8_IN_ALIGN = 64 };

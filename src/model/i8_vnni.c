@@ -22,9 +22,9 @@ enum { PANEL = 16, GROUP = 4, OFFSET = 128, ROWS_MAX = 4, PANELS_MAX = 3 };
 
 #include <immintrin.h>
 
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512vnni,prefer-vector-width=512")))
-#define INLINE static inline __attribute__((always_inline)) TARGET
-#define KEEP(v) __asm__ volatile("" : "+v"(v))      /* see i8_avx2.c */
+#define TARGET  __attribute__((target("avx512f,avx512bw,avx512vnni,prefer-vector-width=512")))
+#define INLINE  static inline __attribute__((always_inline)) TARGET
+#define KEEP(v) __asm__ volatile("" : "+v"(v)) /* see i8_avx2.c */
 
 typedef __m512i vec;
 
@@ -122,7 +122,8 @@ INLINE void tile(const int R, const int P, const int T, const struct i8_matrix *
             for (int t = 0; t < T; t++) {
                 int32_t four;
 
-                memcpy(&four, x + (size_t)r * row_stride + (size_t)t * (size_t)m->n_in_padded + k, sizeof(four));
+                memcpy(&four, x + (size_t)r * row_stride + (size_t)t * (size_t)m->n_in_padded + k,
+                       sizeof(four));
                 vec xs = vec_repeat(four);
 #pragma GCC unroll 3
                 for (int p = 0; p < P; p++) {
@@ -158,8 +159,8 @@ INLINE void tile(const int R, const int P, const int T, const struct i8_matrix *
     }
 }
 
-INLINE void all_rows(const int P, const int T, const struct i8_matrix *m, int panel, const uint8_t *rows,
-                     size_t row_stride, int n_rows, float *y, size_t y_stride)
+INLINE void all_rows(const int P, const int T, const struct i8_matrix *m, int panel,
+                     const uint8_t *rows, size_t row_stride, int n_rows, float *y, size_t y_stride)
 {
     for (; n_rows >= ROWS_MAX; n_rows -= ROWS_MAX) {
         tile(ROWS_MAX, P, T, m, panel, rows, row_stride, y, y_stride);
@@ -174,8 +175,9 @@ INLINE void all_rows(const int P, const int T, const struct i8_matrix *m, int pa
         tile(1, P, T, m, panel, rows, row_stride, y, y_stride);
 }
 
-TARGET static void multiply(const struct i8_matrix *m, int panel_from, int panel_to, const uint8_t *rows,
-                            size_t row_stride, int n_rows, bool one_term, float *y, size_t y_stride)
+TARGET static void multiply(const struct i8_matrix *m, int panel_from, int panel_to,
+                            const uint8_t *rows, size_t row_stride, int n_rows, bool one_term,
+                            float *y, size_t y_stride)
 {
     int panel = panel_from;
 
@@ -195,8 +197,12 @@ TARGET static void multiply(const struct i8_matrix *m, int panel_from, int panel
 }
 
 const struct i8_kernel i8_avx512_vnni = {
-    .name = "avx512-vnni", .panel = PANEL, .group = GROUP,
-    .supported = supported, .quantize = quantize, .multiply = multiply,
+    .name = "avx512-vnni",
+    .panel = PANEL,
+    .group = GROUP,
+    .supported = supported,
+    .quantize = quantize,
+    .multiply = multiply,
 };
 
 #endif

@@ -144,7 +144,7 @@ static uint64_t get_u64(const uint8_t *p)
 
 static enum ink_status read_u32(struct reader *r, uint32_t *out)
 {
-    const uint8_t *p;
+    const uint8_t *p = NULL;
     enum ink_status st = read_bytes(r, sizeof(*out), &p);
 
     if (st == INK_OK)
@@ -154,7 +154,7 @@ static enum ink_status read_u32(struct reader *r, uint32_t *out)
 
 static enum ink_status read_u64(struct reader *r, uint64_t *out)
 {
-    const uint8_t *p;
+    const uint8_t *p = NULL;
     enum ink_status st = read_bytes(r, sizeof(*out), &p);
 
     if (st == INK_OK)
@@ -164,7 +164,7 @@ static enum ink_status read_u64(struct reader *r, uint64_t *out)
 
 static enum ink_status read_string(struct reader *r, struct ink_slice *out)
 {
-    const uint8_t *p;
+    const uint8_t *p = NULL;
     uint64_t len;
     enum ink_status st = read_u64(r, &len);
 

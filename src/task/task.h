@@ -32,22 +32,23 @@ struct ink_token_prob {
 
 struct ink_token_detail {
     struct ink_token_prob chosen;
-    const struct ink_token_prob *top;       /* best first */
+    const struct ink_token_prob *top; /* best first */
     int n_top;
 };
 
 struct ink_candidate {
     int index;
-    struct ink_slice text;              /* whole UTF-8 */
-    const char *finish_reason;          /* "stop", "length", "cancelled", "error" */
-    double score;                       /* mean logprob per emitted token, the end token included */
-    int n_tokens;                       /* emitted, the end token included */
-    int n_attempts;                     /* 1 + redraws */
-    const struct ink_token_detail *tokens;  /* n_tokens entries when details were asked for, else NULL */
-    struct ink_err error;               /* code INK_OK, or why this candidate failed */
+    struct ink_slice text;     /* whole UTF-8 */
+    const char *finish_reason; /* "stop", "length", "cancelled", "error" */
+    double score;              /* mean logprob per emitted token, the end token included */
+    int n_tokens;              /* emitted, the end token included */
+    int n_attempts;            /* 1 + redraws */
+    const struct ink_token_detail
+        *tokens;          /* n_tokens entries when details were asked for, else NULL */
+    struct ink_err error; /* code INK_OK, or why this candidate failed */
 };
 
-struct ink_task_timings {               /* milliseconds; the stages sum to total_ms */
+struct ink_task_timings { /* milliseconds; the stages sum to total_ms */
     double queue_ms, tokenize_ms, encode_ms, first_token_ms, decode_ms, other_ms, total_ms;
 };
 
@@ -62,11 +63,11 @@ struct ink_task_result {
     char id[40];
     const char *model;
     const char *device;
-    const char *cache;                  /* "miss", "hit", "shared", "off" */
+    const char *cache; /* "miss", "hit", "shared", "off" */
     uint64_t seed;
     struct ink_task_usage usage;
     struct ink_task_timings timings;
-    int truncated_from, truncated_to;   /* tokens; 0, 0: not truncated */
+    int truncated_from, truncated_to; /* tokens; 0, 0: not truncated */
     const char *warnings[INK_WARNINGS_MAX];
     int n_warnings;
     const struct ink_candidate *candidates;
@@ -75,19 +76,19 @@ struct ink_task_result {
 
 struct ink_task_event {
     enum ink_task_event_kind kind;
-    int index;                          /* which candidate */
-    struct ink_slice text;              /* whole UTF-8 characters; valid until the next call */
-    const char *reason;                 /* RESET: "duplicate", "empty" */
-    int position, wait_ms;              /* QUEUED */
-    const struct ink_candidate *candidate;  /* CANDIDATE; valid until ink_task_free() */
+    int index;                             /* which candidate */
+    struct ink_slice text;                 /* whole UTF-8 characters; valid until the next call */
+    const char *reason;                    /* RESET: "duplicate", "empty" */
+    int position, wait_ms;                 /* QUEUED */
+    const struct ink_candidate *candidate; /* CANDIDATE; valid until ink_task_free() */
 };
 
 /*
  * Waits up to `timeout_ms` (0: not at all) for the next event. Any status other than
  * INK_OK ends the task, and no further event follows. After INK_TASK_DONE the result is complete.
  */
-INK_NODISCARD enum ink_status ink_task_next(struct ink_task *task, int timeout_ms, struct ink_task_event *ev,
-                                            struct ink_err *err);
+INK_NODISCARD enum ink_status ink_task_next(struct ink_task *task, int timeout_ms,
+                                            struct ink_task_event *ev, struct ink_err *err);
 
 /* Pulls events until the end: for callers that want only the result. */
 INK_NODISCARD enum ink_status ink_task_wait(struct ink_task *task, struct ink_err *err);
@@ -97,7 +98,7 @@ const struct ink_task_result *ink_task_result(const struct ink_task *task);
 
 /* For a reader that must not block: `wake(arg)` after every change, until set to NULL or the task is freed. Short. */
 void ink_task_set_waker(struct ink_task *task, void (*wake)(void *arg), void *arg);
-bool ink_task_has_event(struct ink_task *task);         /* ink_task_next(task, 0, ...) would not say IDLE */
+bool ink_task_has_event(struct ink_task *task); /* ink_task_next(task, 0, ...) would not say IDLE */
 
 /* From any thread (Ctrl-C, a lost client): the task ends soon with INK_CANCELLED. */
 void ink_task_cancel(struct ink_task *task);

@@ -10,7 +10,7 @@
 
 #define I8_VNNI_PLAIN
 #define TARGET
-#define INLINE static inline
+#define INLINE  static inline
 #define KEEP(v) (void)(v)
 
 typedef struct {
@@ -26,7 +26,7 @@ static vec vec_load(const void *p)
 {
     vec v;
 
-    assert_int_equal((uintptr_t)p % 64, 0);     /* the real load demands it */
+    assert_int_equal((uintptr_t)p % 64, 0); /* the real load demands it */
     memcpy(v.b, p, sizeof(v.b));
     return v;
 }
@@ -107,7 +107,7 @@ static void outputs_equal_the_generic_kernels(void **state)
         plain_vnni.multiply(a, 0, a->n_panels, rows[0], stride, N_ROWS, one_term, y[0], N_OUT);
         i8_generic.multiply(b, 0, b->n_panels, rows[1], stride, N_ROWS, one_term, y[1], N_OUT);
         for (int i = 0; i < N_ROWS * N_OUT; i++)
-            assert_true(fabsf(y[0][i] - y[1][i]) <= 1e-6f * N_IN);    /* |w x| is about 1 */
+            assert_true(fabsf(y[0][i] - y[1][i]) <= 1e-6f * N_IN); /* |w x| is about 1 */
     }
     i8_matrix_free(a);
     i8_matrix_free(b);
