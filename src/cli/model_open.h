@@ -15,32 +15,23 @@ struct model_choice {
     int threads;       /* 0: all processors */
 };
 
-#define MODEL_ROW(s, member)                                                                      \
-    {                                                                                             \
-        "model", 'm', OPTION_STRING, "MODEL", 0, 0, "the first that can do it",                   \
-            "name of a model, or path of a GGUF file or Hugging Face folder", offsetof(s, member) \
-    }
-#define IMPORT_TYPE_ROW(s, member)                                                         \
-    {                                                                                      \
-        "type", 0, OPTION_CHOICE, INK_IMPORT_TYPES, 0, 0, "i8",                            \
-            "what a Hugging Face folder is imported as, on first use", offsetof(s, member) \
-    }
-#define MODEL_ROWS(s, member)                                                      \
-    MODEL_ROW(s, member.model),                                                    \
-        { "compute",                                                               \
-          0,                                                                       \
-          OPTION_CHOICE,                                                           \
-          "auto|exact|i8|i8-fast",                                                 \
-          0,                                                                       \
-          0,                                                                       \
-          "auto",                                                                  \
-          "arithmetic: as stored, f32 throughout, int8",                           \
-          offsetof(s, member.compute) },                                           \
-        IMPORT_TYPE_ROW(s, member.type),                                           \
-    {                                                                              \
-        "threads", 't', OPTION_INT, "N", 0, 1024, "all processors",                \
-            "threads that compute; 0: all processors", offsetof(s, member.threads) \
-    }
+/* clang-format off */
+#define MODEL_ROW(s, member)                                                                       \
+    { "model", 'm', OPTION_STRING, "MODEL", 0, 0, "the first that can do it",                      \
+      "name of a model, or path of a GGUF file or Hugging Face folder", offsetof(s, member) }
+#define IMPORT_TYPE_ROW(s, member)                                                                 \
+    { "type", 0, OPTION_CHOICE, INK_IMPORT_TYPES, 0, 0, "i8",                                      \
+      "what a Hugging Face folder is imported as, on first use", offsetof(s, member) }
+#define COMPUTE_ROW(s, member)                                                                     \
+    { "compute", 0, OPTION_CHOICE, "auto|exact|i8|i8-fast", 0, 0, "auto",                          \
+      "arithmetic: as stored, f32 throughout, int8", offsetof(s, member) }
+#define THREADS_ROW(s, member)                                                                     \
+    { "threads", 't', OPTION_INT, "N", 0, 1024, "0: all processors", "threads that compute",       \
+      offsetof(s, member) }
+#define MODEL_ROWS(s, member)                                                                      \
+    MODEL_ROW(s, member.model), COMPUTE_ROW(s, member.compute), IMPORT_TYPE_ROW(s, member.type),   \
+    THREADS_ROW(s, member.threads)
+/* clang-format on */
 
 /*
  * Resolves, imports (a Hugging Face folder, once), loads. `options` may be NULL; what the choice says goes over it.

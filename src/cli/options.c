@@ -81,7 +81,7 @@ static const struct option_row *find_name(const struct parser *p, const char *na
 static int bad_value(const struct parser *p, const char *value, const char *wanted)
 {
     return cli_usage_error(p->cmd, "%s: %s%.80s%s is not %s", p->shown,
-                           *value ? "" : "an empty value ", value, strlen(value) > 80 ? "..." : "",
+                           *value ? "" : "an empty value", value, strlen(value) > 80 ? "..." : "",
                            wanted);
 }
 
