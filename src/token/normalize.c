@@ -9,11 +9,12 @@
  *
  * At each place of the text the longest entry wins and is replaced; where no entry starts, one character
  * passes. Hostile tables: an index is compared with the length before each access, a walk moves one byte of
- * text per step, a value must lie inside the replacements, these end with a NUL, and none may be
- * longer than MAX_REPLACEMENT.
+ * text per step, a value must be the start of a character inside the replacements, these are valid UTF-8, end with a NUL,
+ * and none may be longer than MAX_REPLACEMENT. So what comes out is valid UTF-8 too.
  *
- * Two shortcuts keep this cheap without changing it: a bit for each character of the basic plane that no entry
- * starts with (nearly all Han characters), and the same for bytes of verbatim pieces.
+ * Most text is touched by none of this, so a run of such characters is found by tables and copied at once. What
+ * they hold is derived from the rules at the start: characters of the basic plane that no entry starts with (nearly
+ * all Han characters), and ASCII characters that only entries with a combining mark start with.
  */
 #include "token/normalize.h"
 
@@ -65,7 +66,7 @@ static size_t match(const struct normalizer *z, struct ink_slice text,
         if (!(unit >> 8 & 1) || at >= z->n_units)
             continue;
         size_t value = z->units[at] & 0x7fffffffU;
-        if (value >= z->replacements_len)
+        if (value >= z->replacements_len || ((unsigned char)z->replacements[value] & 0xc0) == 0x80)
             continue;
         longest = i + 1;
         replacement->ptr = z->replacements + value;
@@ -130,6 +131,8 @@ static enum ink_status load_table(struct normalizer *z, struct ink_slice blob, s
             return ink_err_set(err, INK_CORRUPT,
                                "charsmap: a replacement of %zu bytes; at most %d are accepted", len,
                                MAX_REPLACEMENT);
+        if (!ink_utf8_is_valid(z->replacements + i, len))
+            return ink_err_set(err, INK_CORRUPT, "charsmap: a replacement is not valid UTF-8");
         if (len > z->longest_replacement)
             z->longest_replacement = len;
         i += len + 1;
@@ -139,6 +142,37 @@ static enum ink_status load_table(struct normalizer *z, struct ink_slice blob, s
         if (is_untouched(z, cp))
             z->untouched[cp / 64] |= 1ULL << cp % 64;
     return INK_OK;
+}
+
+/* Whether entries that start with this ASCII character need a byte beyond ASCII next; `*none`: there are no entries. */
+static bool is_plain_before_ascii(const struct normalizer *z, unsigned char byte, bool *none)
+{
+    uint32_t unit;
+
+    *none = true;
+    if (!z->units)
+        return true;
+    size_t at = unit_offset(z->units[0]);
+    if (!step(z, &at, byte, &unit))
+        return true;
+    *none = false;
+    if (unit >> 8 & 1)
+        return false;
+    for (unsigned c = 0; c < 0x80; c++)
+        if ((at ^ c) < z->n_units && unit_label(z->units[at ^ c]) == c)
+            return false;
+    return true;
+}
+
+static void fill_ascii_tables(struct normalizer *z)
+{
+    for (unsigned char c = 0; c < 0x80; c++) {
+        bool none;
+        bool plain = c != ' ' && !z->starts_verbatim[c] && is_plain_before_ascii(z, c, &none);
+
+        z->plain_before_ascii[c] = plain;
+        z->plain[c] = plain && none;
+    }
 }
 
 enum ink_status normalizer_init(struct normalizer *z, const struct normalizer_options *o,
@@ -161,6 +195,7 @@ enum ink_status normalizer_init(struct normalizer *z, const struct normalizer_op
     }
     for (size_t i = 0; i < o->n_verbatim; i++)
         z->starts_verbatim[(unsigned char)o->verbatim[i].text.ptr[0]] = true;
+    fill_ascii_tables(z);
     return INK_OK;
 }
 
@@ -213,6 +248,43 @@ static size_t next_part(const struct normalizer *z, struct ink_slice text,
     if (char_len == 0) /* not reached with valid UTF-8; keeps the walk going all the same */
         char_len = 1;
     return becomes->len = char_len;
+}
+
+static bool is_untouched_at(const struct normalizer *z, uint32_t cp)
+{
+    return !z->units || (z->untouched[cp / 64] >> cp % 64 & 1);
+}
+
+/* Length of the characters at the start of `text`, without spaces, that become themselves. */
+static size_t plain_run(const struct normalizer *z, struct ink_slice text)
+{
+    const unsigned char *s = (const unsigned char *)text.ptr;
+    size_t i = 0;
+
+    while (i < text.len) {
+        unsigned char c = s[i];
+        size_t left = text.len - i;
+
+        if (c < 0x80) {
+            if (!z->plain[c] && !(z->plain_before_ascii[c] && (left == 1 || s[i + 1] < 0x80)))
+                break;
+            i++;
+        } else if (z->starts_verbatim[c]) {
+            break;
+        } else if (c >= 0xe0 && c < 0xf0 && left >= 3) {
+            if (!is_untouched_at(z,
+                                 (c & 0xfU) << 12 | (s[i + 1] & 0x3fU) << 6 | (s[i + 2] & 0x3fU)))
+                break;
+            i += 3;
+        } else if (c < 0xe0 && left >= 2) {
+            if (!is_untouched_at(z, (c & 0x1fU) << 6 | (s[i + 1] & 0x3fU)))
+                break;
+            i += 2;
+        } else {
+            break;
+        }
+    }
+    return i;
 }
 
 static enum ink_status put(const struct normalizer *z, struct ink_buf *out, struct ink_slice s)
@@ -276,8 +348,15 @@ enum ink_status normalizer_run(const struct normalizer *z, struct ink_slice text
 
     bool after_space = z->remove_extra_whitespaces;
     while (text.len > 0 && st == INK_OK) {
-        size_t n = next_part(z, text, &part);
+        size_t n = plain_run(z, text);
 
+        if (n > 0) {
+            st = ink_buf_add(out, text.ptr, n);
+            after_space = false;
+            advance(&text, n);
+            continue;
+        }
+        n = next_part(z, text, &part);
         while (after_space && part.len > 0 && part.ptr[0] == ' ')
             advance(&part, 1);
         if (part.len > 0) {

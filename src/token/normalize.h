@@ -24,9 +24,10 @@ struct normalizer {
     size_t longest_replacement; /* bytes */
     struct trie verbatim;       /* pieces that pass as they are: the user-defined ones */
     bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces;
-    /* Bit cp: the table has no entry that starts with this character of the basic plane. */
-    uint64_t *untouched;
+    uint64_t *untouched;       /* bit cp: no entry starts with this character of the basic plane */
     bool starts_verbatim[256]; /* some verbatim piece starts with this byte */
+    /* An ASCII character that becomes itself: always, or at least before another ASCII character. */
+    bool plain[128], plain_before_ascii[128];
 };
 
 struct normalizer_options {

@@ -36,6 +36,9 @@ enum {
     MAX_EXTRA_IDS = 10000,
 };
 
+/* Scores are log-probabilities; with this bound no sum of them leaves the range of a float. */
+static const float max_score = 1e9F;
+
 static enum ink_status check_piece(const struct ink_piece *p, int32_t id, struct ink_err *err)
 {
     if (p->type < INK_PIECE_NORMAL || p->type > INK_PIECE_BYTE)
@@ -51,9 +54,10 @@ static enum ink_status check_piece(const struct ink_piece *p, int32_t id, struct
         (p->text.len > 0 && memchr(p->text.ptr, 0, p->text.len)))
         return ink_err_set(err, INK_CORRUPT,
                            "tokenizer: piece %d is not text (invalid UTF-8 or a NUL)", (int)id);
-    if (!isfinite(p->score))
-        return ink_err_set(err, INK_CORRUPT, "tokenizer: the score of piece %d is not a number",
-                           (int)id);
+    if (!(fabsf(p->score) <= max_score))
+        return ink_err_set(err, INK_CORRUPT,
+                           "tokenizer: the score of piece %d is %g, not in %g..%g", (int)id,
+                           (double)p->score, (double)-max_score, (double)max_score);
     if (p->type == INK_PIECE_BYTE && unigram_byte_of(p->text) < 0)
         return ink_err_set(err, INK_CORRUPT,
                            "tokenizer: byte piece %d is \"%.*s\", not like <0xE4>", (int)id,

@@ -9,10 +9,9 @@
  * block of 256 slots, and the first block holds the root alone: a leaf has base
  * 0 and finds nothing there. So every index is inside the table by construction.
  *
- * The build sorts and places at once, level by level (the upper levels, which
- * every walk crosses, end up side by side). A level's keys are grouped by their
- * next byte; which bases of a block fit a set of bytes is computed for all 256 at
- * once with bit operations.
+ * The build sorts the keys and then goes down level by level, so that it reads them from front to back again and
+ * again, and the upper levels, which every walk crosses, end up side by side. Which bases of a block fit a set of
+ * bytes is computed for all 256 at once with bit operations.
  */
 #include "token/trie.h"
 
@@ -25,7 +24,6 @@ enum {
     BLOCK = 256,
     TRIES = 16, /* blocks looked at for a node with several children */
     FAILS = 24, /* a block that refused so many is left to single children */
-    SMALL = 24, /* groups up to this size are sorted by insertion */
 };
 
 struct block {
@@ -34,14 +32,22 @@ struct block {
     int fails;
 };
 
-/* Keys order[lo, hi) share their first `depth` bytes; `slot` is the node of that prefix. */
+/* A key while it is sorted: its first 8 bytes as a number, and the rest of it. */
+struct item {
+    uint64_t head;
+    const unsigned char *text;
+    uint32_t len;
+    int32_t id;
+};
+
+/* Items [lo, hi) share their first `depth` bytes; `slot` is the node of that prefix. */
 struct group {
     uint32_t lo, hi, depth, slot;
 };
 
 struct builder {
-    const struct trie_key *keys;
-    uint32_t *order, *spare; /* a permutation of the keys, and room to rearrange it */
+    struct item *items;  /* sorted */
+    unsigned char *text; /* of all items, in their order */
     struct group *queue;
     size_t n_queue, cap_queue;
 
@@ -117,6 +123,20 @@ static int base_in_block(const struct block *block, const unsigned char *bytes, 
     return -1;
 }
 
+/* The same for a single byte, which is nine nodes in ten: takes the first free slot that will do. */
+static int base_for_one(const struct block *block, unsigned char byte)
+{
+    for (int w = 0; w < 4; w++) {
+        for (uint64_t set = block->free[w]; set; set &= set - 1) {
+            int base = (w * 64 + __builtin_ctzll(set)) ^ byte;
+
+            if (block->free_bases[base / 64] >> (base % 64) & 1)
+                return base;
+        }
+    }
+    return -1;
+}
+
 static enum ink_status open_block(struct builder *b)
 {
     if (b->n_open == b->cap_open) {
@@ -140,7 +160,7 @@ static enum ink_status find_base(struct builder *b, const unsigned char *bytes, 
 {
     if (n == 1) {
         for (; b->first_single < b->n_blocks; b->first_single++) {
-            int at = base_in_block(&b->blocks[b->first_single], bytes, 1);
+            int at = base_for_one(&b->blocks[b->first_single], bytes[0]);
 
             if (at >= 0) {
                 *base = (uint32_t)(b->first_single * BLOCK) + (uint32_t)at;
@@ -177,33 +197,77 @@ static void take(uint64_t *set, uint32_t bit)
     set[bit / 64] &= ~(1ULL << bit % 64);
 }
 
-static unsigned char byte_at(const struct builder *b, uint32_t key, uint32_t depth)
+static int by_text(const void *a, const void *b)
 {
-    return (unsigned char)b->keys[key].text.ptr[depth];
+    const struct item *x = a, *y = b;
+    int order = memcmp(x->text, y->text, x->len < y->len ? x->len : y->len);
+
+    if (order != 0)
+        return order;
+    return x->len < y->len ? -1 : x->len > y->len;
 }
 
-/* Puts order[lo, hi) into the order of the byte at `depth`, which all of them have. */
-static void sort_by_byte(struct builder *b, uint32_t lo, uint32_t hi, uint32_t depth)
+/* Sorts by `head`, one byte of it at a time from the last; `spare` has room for n items. */
+static struct item *sort_by_head(struct item *items, struct item *spare, size_t n)
 {
-    if (hi - lo <= SMALL) {
-        for (uint32_t i = lo + 1; i < hi; i++) {
-            uint32_t key = b->order[i], j = i;
-            unsigned char c = byte_at(b, key, depth);
+    for (unsigned shift = 0; shift < 64; shift += 8) {
+        size_t start[257] = { 0 };
 
-            for (; j > lo && byte_at(b, b->order[j - 1], depth) > c; j--)
-                b->order[j] = b->order[j - 1];
-            b->order[j] = key;
-        }
-        return;
+        for (size_t i = 0; i < n; i++)
+            start[(items[i].head >> shift & 0xff) + 1]++;
+        for (size_t c = 1; c < 257; c++)
+            start[c] += start[c - 1];
+        for (size_t i = 0; i < n; i++)
+            spare[start[items[i].head >> shift & 0xff]++] = items[i];
+        struct item *sorted = spare;
+        spare = items;
+        items = sorted;
     }
-    uint32_t start[257] = { 0 };
-    for (uint32_t i = lo; i < hi; i++)
-        start[byte_at(b, b->order[i], depth) + 1]++;
-    for (size_t c = 1; c < 257; c++)
-        start[c] += start[c - 1];
-    for (uint32_t i = lo; i < hi; i++)
-        b->spare[start[byte_at(b, b->order[i], depth)]++] = b->order[i];
-    memcpy(b->order + lo, b->spare, (hi - lo) * sizeof(b->order[0]));
+    return items;
+}
+
+/* Fills b->items and b->text. */
+static enum ink_status sort_keys(struct builder *b, const struct trie_key *keys, size_t n)
+{
+    struct item *items = ink_try_alloc(n + 1, 2 * sizeof(*items));
+    size_t bytes = 0;
+
+    b->items = items;
+    if (!items)
+        return no_memory(b);
+    for (size_t i = 0; i < n; i++) {
+        struct ink_slice s = keys[i].text;
+
+        if (s.len == 0)
+            return ink_err_set(b->err, INK_CORRUPT, "%s %d is empty", b->what, (int)keys[i].id);
+        if (s.len >= INT32_MAX)
+            return ink_err_set(b->err, INK_CORRUPT, "%s %d is too long", b->what, (int)keys[i].id);
+        items[i] = (struct item){ .text = (const unsigned char *)s.ptr,
+                                  .len = (uint32_t)s.len,
+                                  .id = keys[i].id };
+        for (size_t k = 0; k < 8; k++)
+            items[i].head = items[i].head << 8 | (k < s.len ? items[i].text[k] : 0);
+        bytes += s.len;
+    }
+    /* An even number of passes: the result is where the items were. */
+    (void)sort_by_head(items, items + n, n);
+    for (size_t lo = 0, hi; lo < n; lo = hi) {
+        for (hi = lo + 1; hi < n && items[hi].head == items[lo].head; hi++)
+            continue;
+        if (hi - lo > 1)
+            qsort(items + lo, hi - lo, sizeof(*items), by_text);
+    }
+
+    b->text = ink_try_alloc(bytes + 1, 1);
+    if (!b->text)
+        return no_memory(b);
+    unsigned char *at = b->text;
+    for (size_t i = 0; i < n; i++) {
+        memcpy(at, items[i].text, items[i].len);
+        items[i].text = at;
+        at += items[i].len;
+    }
+    return INK_OK;
 }
 
 static enum ink_status push(struct builder *b, struct group g)
@@ -221,84 +285,59 @@ static enum ink_status push(struct builder *b, struct group g)
     return INK_OK;
 }
 
-/* Moves the key that ends at this node, if there is one, to the front and gives its id to the node. */
-static enum ink_status place_id(struct builder *b, struct group *g)
-{
-    uint32_t front = g->lo;
-
-    for (uint32_t i = g->lo; i < g->hi; i++) {
-        uint32_t key = b->order[i];
-
-        if (b->keys[key].text.len > g->depth)
-            continue;
-        if (front > g->lo)
-            return ink_err_set(b->err, INK_CORRUPT, "%s %d and %s %d are both \"%.*s\"", b->what,
-                               (int)b->keys[b->order[g->lo]].id, b->what, (int)b->keys[key].id,
-                               (int)(g->depth < 80 ? g->depth : 80), b->keys[key].text.ptr);
-        b->order[i] = b->order[front];
-        b->order[front++] = key;
-        b->nodes[g->slot] |= ((uint64_t)b->keys[key].id + 1) << 9;
-    }
-    g->lo = front;
-    return INK_OK;
-}
-
 /* Gives the node of `g` its id and its children, which join the queue. */
 static enum ink_status place(struct builder *b, struct group g)
 {
+    const struct item *items = b->items;
     unsigned char bytes[256];
+    uint32_t ends[256], base = 0;
     size_t n = 0;
-    uint32_t base = 0;
-    enum ink_status st = place_id(b, &g);
 
-    if (st != INK_OK || g.lo == g.hi)
-        return st;
-    sort_by_byte(b, g.lo, g.hi, g.depth);
+    if (g.lo < g.hi && items[g.lo].len == g.depth) {
+        b->nodes[g.slot] |= ((uint64_t)items[g.lo].id + 1) << 9;
+        g.lo++;
+    }
+    if (g.lo == g.hi)
+        return INK_OK;
+    if (items[g.lo].len == g.depth)
+        return ink_err_set(b->err, INK_CORRUPT, "%s %d and %s %d are both \"%.*s\"", b->what,
+                           (int)items[g.lo - 1].id, b->what, (int)items[g.lo].id,
+                           (int)(g.depth < 80 ? g.depth : 80), (const char *)items[g.lo].text);
     for (uint32_t i = g.lo; i < g.hi; i++) {
-        unsigned char c = byte_at(b, b->order[i], g.depth);
+        unsigned char c = items[i].text[g.depth];
 
         if (n == 0 || bytes[n - 1] != c)
             bytes[n++] = c;
+        ends[n - 1] = i + 1;
     }
-    st = find_base(b, bytes, n, &base);
+    enum ink_status st = find_base(b, bytes, n, &base);
     if (st != INK_OK)
         return st;
 
     struct block *block = &b->blocks[base / BLOCK];
     b->nodes[g.slot] |= (uint64_t)base << 32;
     take(block->free_bases, base % BLOCK);
-    uint32_t lo = g.lo;
     for (size_t i = 0; i < n && st == INK_OK; i++) {
-        uint32_t hi = lo, slot = base ^ bytes[i];
+        uint32_t slot = base ^ bytes[i];
 
-        while (hi < g.hi && byte_at(b, b->order[hi], g.depth) == bytes[i])
-            hi++;
         take(block->free, slot % BLOCK);
         b->nodes[slot] = 0x100U | bytes[i];
-        st = push(b, (struct group){ lo, hi, g.depth + 1, slot });
-        lo = hi;
+        st = push(b, (struct group){ i == 0 ? g.lo : ends[i - 1], ends[i], g.depth + 1, slot });
     }
     return st;
 }
 
-static enum ink_status build(struct builder *b, size_t n)
+static enum ink_status build(struct builder *b, const struct trie_key *keys, size_t n)
 {
-    enum ink_status st = add_block(b);
+    enum ink_status st = n < UINT32_MAX ? add_block(b) : no_memory(b);
 
     if (st != INK_OK)
         return st;
     memset(b->blocks[0].free, 0, sizeof(b->blocks[0].free));
     memset(b->blocks[0].free_bases, 0, sizeof(b->blocks[0].free_bases));
-    b->order = ink_try_alloc(n + 1, sizeof(*b->order));
-    b->spare = ink_try_alloc(n + 1, sizeof(*b->spare));
-    if (!b->order || !b->spare)
-        return no_memory(b);
-    for (size_t i = 0; i < n; i++) {
-        if (b->keys[i].text.len == 0)
-            return ink_err_set(b->err, INK_CORRUPT, "%s %d is empty", b->what, (int)b->keys[i].id);
-        b->order[i] = (uint32_t)i;
-    }
-    st = push(b, (struct group){ 0, (uint32_t)n, 0, 0 });
+    st = sort_keys(b, keys, n);
+    if (st == INK_OK)
+        st = push(b, (struct group){ 0, (uint32_t)n, 0, 0 });
     for (size_t i = 0; i < b->n_queue && st == INK_OK; i++)
         st = place(b, b->queue[i]);
     return st;
@@ -307,11 +346,11 @@ static enum ink_status build(struct builder *b, size_t n)
 enum ink_status trie_build(struct trie *t, const struct trie_key *keys, size_t n, const char *what,
                            struct ink_err *err)
 {
-    struct builder b = { .keys = keys, .what = what, .err = err };
-    enum ink_status st = build(&b, n);
+    struct builder b = { .what = what, .err = err };
+    enum ink_status st = build(&b, keys, n);
 
-    free(b.order);
-    free(b.spare);
+    free(b.items);
+    free(b.text);
     free(b.queue);
     free(b.blocks);
     free(b.open);

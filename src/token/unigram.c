@@ -1,7 +1,7 @@
 /*
- * The best cut by dynamic programming over byte positions: best[i] holds the greatest score with which
- * text[0, i) can be written and the last piece of that way. From every character start, in order, all pieces
- * that begin there are tried.
+ * The best cut by dynamic programming over character positions: for every position the greatest score with which the
+ * text up to it can be written, and the last piece of that way. From every position, in order, all pieces that
+ * begin there are tried. Scores are needed only as far back as a piece can reach and live in a ring.
  *
  * The ids must equal SentencePiece 0.2.3's, also where two ways are worth the same or nearly so.
  * What decides there, and is done here in the same way:
@@ -16,26 +16,32 @@
 #include "token/unigram.h"
 
 #include "base/alloc.h"
+#include "base/utf8.h"
 
-#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ON_STACK = 1024 }; /* positions; texts beyond it take one allocation */
+enum {
+    ON_STACK = 512, /* positions; a longer text takes one allocation */
+    RING_ON_STACK = 64,
+};
 
 static const float unk_penalty = 10.0F;
 static const float reset_threshold = 100000.0F;
 
-/* The best way to write the text up to some position. */
-struct best {
-    float score;
-    int32_t id;     /* its last piece */
-    uint32_t start; /* where that piece begins; NOWHERE: no way leads here yet */
+/* The last piece of the best way to write the text up to some position. */
+struct step {
+    int32_t id;
+    uint32_t start; /* the position where it begins */
 };
 
-static const uint32_t NOWHERE = UINT32_MAX;
+/* The scores of positions that a piece from here can end at; all others are -infinity. */
+struct ring {
+    float *scores;
+    size_t mask; /* its size, a power of two, minus 1 */
+};
 
 int unigram_byte_of(struct ink_slice piece)
 {
@@ -68,6 +74,7 @@ enum ink_status unigram_init(struct unigram *u, const struct ink_vocab *vocab, s
 {
     size_t n = 0;
     float min_score = FLT_MAX;
+    size_t longest = 1;
 
     *u = (struct unigram){ .unk = vocab->unk, .byte_fallback = vocab->byte_fallback };
     enum ink_status st = index_bytes(u, vocab, err);
@@ -88,9 +95,14 @@ enum ink_status unigram_init(struct unigram *u, const struct ink_vocab *vocab, s
             u->scores[i] = (float)(0.1 * (double)((int)p->text.len - 1));
         if (p->type == INK_PIECE_NORMAL && p->score < min_score)
             min_score = p->score;
-        if (p->type == INK_PIECE_NORMAL || p->type == INK_PIECE_USER_DEFINED)
-            keys[n++] = (struct trie_key){ p->text, i };
+        if (p->type != INK_PIECE_NORMAL && p->type != INK_PIECE_USER_DEFINED)
+            continue;
+        keys[n++] = (struct trie_key){ p->text, i };
+        if (ink_utf8_count(p->text.ptr, p->text.len) > longest)
+            longest = ink_utf8_count(p->text.ptr, p->text.len);
     }
+    for (u->ring_size = 16; u->ring_size <= longest;)
+        u->ring_size *= 2;
     u->unk_score = min_score - unk_penalty;
     st = trie_build(&u->pieces, keys, n, "piece", err);
 out:
@@ -107,116 +119,128 @@ void unigram_release(struct unigram *u)
     *u = (struct unigram){ 0 };
 }
 
-/* Bytes of a character by its first byte alone; a byte that starts none counts as one. */
-static size_t char_len(unsigned char first)
+static bool starts_char(unsigned char byte)
 {
-    static const unsigned char by_high_bits[16] = {
-        1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4
-    };
-
-    return by_high_bits[first >> 4];
+    return (byte & 0xc0) != 0x80;
 }
 
-static inline void offer(struct best *at, float score, int32_t id, uint32_t start)
+/* A way to position `end` whose last piece is `id`. */
+static inline void offer(struct ring *ring, struct step *steps, uint32_t end, float score,
+                         int32_t id, uint32_t start)
 {
-    if (at->start == NOWHERE || score > at->score)
-        *at = (struct best){ score, id, start };
+    float *best = &ring->scores[end & ring->mask];
+
+    if (score > *best) {
+        *best = score;
+        steps[end] = (struct step){ id, start };
+    }
 }
 
-/* Makes the sum at `from` 0 and shifts the ways that end at it or after it, up to `frontier`. */
-static void reset_scores(struct best *best, size_t from, size_t frontier)
+/* Makes the score at `from` 0 and shifts all others with it. */
+static void reset_scores(struct ring *ring, uint32_t from)
 {
-    float offset = best[from].score;
+    float offset = ring->scores[from & ring->mask];
 
-    for (size_t i = from; i <= frontier; i++)
-        if (i == from || best[i].start != NOWHERE)
-            best[i].score -= offset;
+    for (size_t i = 0; i <= ring->mask; i++)
+        ring->scores[i] -= offset;
 }
 
-/* Fills best[0, text.len]. */
-static void find_best(const struct unigram *u, struct ink_slice text, struct best *best)
+/*
+ * Fills steps[1, n] for the n characters of `text`; returns n. Every position is reached, at the least by an unknown
+ * character, so the steps always lead back to 0.
+ */
+static uint32_t find_best(const struct unigram *u, struct ink_slice text, struct ring *ring,
+                          struct step *steps)
 {
     const unsigned char *s = (const unsigned char *)text.ptr;
     const size_t len = text.len;
-    size_t frontier = 0;
+    uint32_t at = 0;
 
-    memset(best, 0xff, (len + 1) * sizeof(*best));
-    best[0].score = 0.0F;
-    for (size_t i = 0; i < len;) {
-        float till_here = best[i].score;
+    for (size_t i = 0; i <= ring->mask; i++)
+        ring->scores[i] = -INFINITY;
+    ring->scores[0] = 0.0F;
+    for (size_t i = 0; i < len; at++) {
+        float till_here = ring->scores[at & ring->mask];
+        size_t next = i + 1;
 
         if (till_here < -reset_threshold || till_here > reset_threshold) {
-            reset_scores(best, i, frontier);
-            till_here = best[i].score;
+            reset_scores(ring, at);
+            till_here = 0.0F;
         }
-        size_t one = char_len(s[i]);
-        if (one > len - i)
-            one = len - i;
+        ring->scores[at & ring->mask] = -INFINITY; /* from now on the slot of a position to come */
+        while (next < len && !starts_char(s[next]))
+            next++;
 
         uint64_t node = trie_root(&u->pieces);
+        uint32_t end = at + 1;
         bool covered = false;
-        for (size_t end = i; end < len && trie_step(&u->pieces, &node, s[end]);) {
+        for (size_t k = i; k < len && trie_step(&u->pieces, &node, s[k]); k++) {
             int32_t id = trie_id(node);
 
-            end++;
+            end += k >= next && starts_char(s[k]);
             if (id < 0)
                 continue;
-            if (end > frontier)
-                frontier = end;
-            offer(&best[end], u->scores[id] + till_here, id, (uint32_t)i);
-            covered |= end - i == one;
+            offer(ring, steps, end, u->scores[id] + till_here, id, at);
+            covered |= end == at + 1;
         }
-        if (!covered) {
-            if (i + one > frontier)
-                frontier = i + one;
-            offer(&best[i + one], u->unk_score + till_here, u->unk, (uint32_t)i);
-        }
-        i += one;
+        if (!covered)
+            offer(ring, steps, at + 1, u->unk_score + till_here, u->unk, at);
+        i = next;
     }
+    return at;
 }
 
-/* Tokens of the best way. */
-static size_t count_tokens(const struct unigram *u, const struct best *best, size_t len)
+/* The most tokens that the best way can become. */
+static size_t most_tokens(const struct unigram *u, const struct step *steps, uint32_t n_chars)
 {
     size_t n = 0;
-    bool after_unk = false;
 
-    for (size_t end = len; end > 0; end = best[end].start) {
-        bool is_unk = best[end].id == u->unk;
-
-        if (is_unk && u->byte_fallback)
-            n += end - best[end].start;
-        else if (!is_unk || !after_unk)
-            n++;
-        after_unk = is_unk;
-    }
+    for (uint32_t end = n_chars; end > 0; end = steps[end].start)
+        n += u->byte_fallback && steps[end].id == u->unk ? 4 : 1;
     return n;
 }
 
-/* Writes the ids of the best way, last first, so that they end before `to`. */
-static void write_tokens(const struct unigram *u, const struct best *best, struct ink_slice text,
-                         int32_t *to)
+static const char *chars_back(const char *at, uint32_t n)
 {
+    while (n > 0)
+        n -= starts_char((unsigned char)*--at);
+    return at;
+}
+
+/* Writes the ids of the best way, last first, so that they end before `to`; returns where they begin. */
+static int32_t *write_tokens(const struct unigram *u, const struct step *steps, uint32_t n_chars,
+                             struct ink_slice text, int32_t *to)
+{
+    const char *known_byte = text.ptr + text.len; /* where character `known_char` begins */
+    uint32_t known_char = n_chars;
     bool after_unk = false;
 
-    for (size_t end = text.len; end > 0; end = best[end].start) {
-        bool is_unk = best[end].id == u->unk;
+    for (uint32_t end = n_chars; end > 0; end = steps[end].start) {
+        bool is_unk = steps[end].id == u->unk;
 
-        if (is_unk && u->byte_fallback)
-            for (size_t i = end; i > best[end].start; i--)
-                *--to = u->byte_ids[(unsigned char)text.ptr[i - 1]];
-        else if (!is_unk || !after_unk)
-            *--to = best[end].id;
+        if (is_unk && u->byte_fallback) {
+            const char *from = chars_back(known_byte, known_char - end);
+            const char *first = chars_back(from, 1);
+
+            known_byte = first;
+            known_char = end - 1;
+            while (from > first)
+                *--to = u->byte_ids[(unsigned char)*--from];
+        } else if (!is_unk || !after_unk) {
+            *--to = steps[end].id;
+        }
         after_unk = is_unk;
     }
+    return to;
 }
 
 static enum ink_status reserve(struct ink_tokens *out, size_t extra, struct ink_err *err)
 {
     if (extra <= out->cap - out->n)
         return INK_OK;
-    size_t cap =
-        out->cap + out->cap / 2 > out->n + extra ? out->cap + out->cap / 2 : out->n + extra;
+    size_t cap = out->cap + out->cap / 2;
+    if (cap < out->n + extra)
+        cap = out->n + extra;
     int32_t *ids = ink_try_realloc(out->ids, cap, sizeof(*ids));
 
     if (!ids)
@@ -226,11 +250,31 @@ static enum ink_status reserve(struct ink_tokens *out, size_t extra, struct ink_
     return INK_OK;
 }
 
+static enum ink_status append_tokens(const struct unigram *u, const struct step *steps,
+                                     uint32_t n_chars, struct ink_slice text,
+                                     struct ink_tokens *out, struct ink_err *err)
+{
+    size_t most = most_tokens(u, steps, n_chars);
+    enum ink_status st = reserve(out, most, err);
+
+    if (st != INK_OK)
+        return st;
+    int32_t *end = out->ids + out->n + most;
+    int32_t *first = write_tokens(u, steps, n_chars, text, end);
+
+    memmove(out->ids + out->n, first, (size_t)(end - first) * sizeof(*first));
+    out->n += (size_t)(end - first);
+    return INK_OK;
+}
+
 enum ink_status unigram_encode(const struct unigram *u, struct ink_slice text,
                                struct ink_tokens *out, struct ink_err *err)
 {
-    struct best on_stack[ON_STACK + 1];
-    struct best *best = on_stack;
+    struct step steps_on_stack[ON_STACK + 1];
+    float scores_on_stack[RING_ON_STACK];
+    struct step *steps = steps_on_stack;
+    struct ring ring = { scores_on_stack, u->ring_size - 1 };
+    enum ink_status st;
 
     if (text.len == 0)
         return INK_OK;
@@ -238,18 +282,16 @@ enum ink_status unigram_encode(const struct unigram *u, struct ink_slice text,
         return ink_err_set(err, INK_INVALID,
                            "a text of %zu normalized bytes is too long to tokenize", text.len);
     if (text.len > ON_STACK)
-        best = ink_try_alloc(text.len + 1, sizeof(*best));
-    if (!best)
-        return ink_err_set(err, INK_NO_MEMORY, "out of memory to tokenize %zu bytes", text.len);
-
-    find_best(u, text, best);
-    size_t n = count_tokens(u, best, text.len);
-    enum ink_status st = reserve(out, n, err);
-    if (st == INK_OK) {
-        write_tokens(u, best, text, out->ids + out->n + n);
-        out->n += n;
-    }
-    if (best != on_stack)
-        free(best);
+        steps = ink_try_alloc(ink_utf8_count(text.ptr, text.len) + 1, sizeof(*steps));
+    if (u->ring_size > RING_ON_STACK)
+        ring.scores = ink_try_alloc(u->ring_size, sizeof(*ring.scores));
+    if (steps && ring.scores)
+        st = append_tokens(u, steps, find_best(u, text, &ring, steps), text, out, err);
+    else
+        st = ink_err_set(err, INK_NO_MEMORY, "out of memory to tokenize %zu bytes", text.len);
+    if (steps != steps_on_stack)
+        free(steps);
+    if (ring.scores != scores_on_stack)
+        free(ring.scores);
     return st;
 }
