@@ -37,6 +37,7 @@ void graph_begin(struct graph *g)
         ggml_free(g->ctx);
     ink_arena_free(g->params);
     g->params = ink_arena_new();
+    g->n_named = 0;
     g->ctx = ggml_init((struct ggml_init_params){
         .mem_size = memory_size(), .mem_buffer = g->memory, .no_alloc = true });
     g->nodes = ggml_new_graph_custom(g->ctx, GRAPH_NODES_MAX, false);
@@ -61,7 +62,7 @@ struct ggml_tensor *graph_custom(struct graph *g, int64_t ne0, int64_t ne1, ggml
 
 struct ggml_tensor *graph_name(struct graph *g, struct ggml_tensor *t, const char *fmt, ...)
 {
-    if (g->probe) {
+    if (g->probe && g->n_named < GRAPH_NAMED_MAX) {
         char name[GGML_MAX_NAME];
         va_list ap;
 
@@ -69,6 +70,7 @@ struct ggml_tensor *graph_name(struct graph *g, struct ggml_tensor *t, const cha
         vsnprintf(name, sizeof(name), fmt, ap);
         va_end(ap);
         ggml_set_name(t, name);
+        g->named[g->n_named++] = t;
         graph_output(g, t);
     }
     return t;
@@ -91,12 +93,10 @@ enum ink_status graph_compute(struct graph *g, struct ink_err *err)
     if (st != INK_OK || !g->probe)
         return st;
 
-    for (int i = 0; i < ggml_graph_n_nodes(g->nodes); i++) {
-        const struct ggml_tensor *t = ggml_graph_node(g->nodes, i);
+    for (int i = 0; i < g->n_named; i++) {
+        const struct ggml_tensor *t = g->named[i];
         size_t width = (size_t)t->ne[0], n = (size_t)t->ne[1];
 
-        if (!(t->flags & GGML_TENSOR_FLAG_OUTPUT) || t->name[0] == '\0' || t->type != GGML_TYPE_F32)
-            continue;
         float *rows = ink_alloc(width * n * sizeof(*rows));
         for (size_t r = 0; r < n; r++)
             for (size_t c = 0; c < width; c++)

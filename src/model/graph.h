@@ -16,6 +16,8 @@ struct i8_kernel;
  * One graph under construction, and what its nodes need while they run. Begin,
  * add nodes, compute, read; the next begin forgets all of it. Shapes are in ggml order, fastest dimension first.
  */
+enum { GRAPH_NODES_MAX = 4096, GRAPH_NAMED_MAX = 1024 };
+
 struct graph {
     struct ggml_context *ctx; /* of this graph's tensors */
     struct ggml_cgraph *nodes;
@@ -27,10 +29,10 @@ struct graph {
     struct ink_arena *params; /* the nodes' parameters */
     ink_probe_fn *probe;
     void *probe_arg;
+    struct ggml_tensor *named[GRAPH_NAMED_MAX]; /* points of this graph that the probe wants */
+    int n_named;
     void *memory; /* ctx lives here */
 };
-
-enum { GRAPH_NODES_MAX = 4096 };
 
 void graph_init(struct graph *g, struct device *device);
 void graph_release(struct graph *g);
