@@ -50,8 +50,7 @@ static const struct option_row rows[] = {
     { "stop", 0, OPTION_LIST, "TEXT", 0, 0, NULL, "end a rewrite before this text; up to 8 times",
       TO(stop) },
     { "scripts", 0, OPTION_STRING, "LIST", 0, 0, "zh for Chinese text",
-      "writing systems allowed: zh, all, or a list of han,latin,digit,punct,emoji,kana,hangul,other",
-      TO(scripts) },
+      "writing systems that may appear: all, or some of those below", TO(scripts) },
     { "allow-same", 0, OPTION_FLAG, NULL, 0, 0, NULL, "a rewrite may equal the text",
       TO(allow_same) },
     { "on-long-input", 0, OPTION_CHOICE, "reject|truncate", 0, 0, "reject",
@@ -78,6 +77,8 @@ static const struct option_row rows[] = {
 };
 
 static const char notes[] =
+    "Writing systems are han, latin, digit, punct, emoji, kana, hangul, other, joined by commas; zh is the first five.\n"
+    "\n"
     "With \"-\" every line of standard input is one text. Each gives one line of JSON with its \"index\" (from 0), in\n"
     "the order of the input; a line that fails gives {\"index\", \"error\"} in its place, and the exit status is 1.\n"
     "\n"

@@ -84,11 +84,27 @@ static void add_folder(char *path)
         folders[n_folders++] = path;
 }
 
+/* `below` beside the folder `n_up` levels above `dir`; NULL when the root is reached. */
+static char *beside(const char *dir, int n_up, const char *below)
+{
+    size_t len = strlen(dir);
+    char *up, *out;
+
+    for (int i = 0; i < n_up; i++) {
+        while (len > 0 && dir[len - 1] != '/')
+            len--;
+        if (len == 0)
+            return NULL;
+        len--;
+    }
+    up = ink_strndup(dir, len);
+    out = ink_path_join(up, below);
+    free(up);
+    return out;
+}
+
 const char *const *model_folders(int *n)
 {
-    static const char *const beside_program[] = { "../models", "../../models",
-                                                  "../share/inkstone/models" };
-
     if (n_folders == 0) {
         const char *chosen = getenv("INKSTONE_MODELS");
         char *data = xdg_folder("XDG_DATA_HOME", ".local/share");
@@ -98,8 +114,11 @@ const char *const *model_folders(int *n)
             add_folder(ink_strdup(chosen));
         if (data)
             add_folder(ink_path_join(data, "models"));
-        for (size_t i = 0; program && i < sizeof(beside_program) / sizeof(beside_program[0]); i++)
-            add_folder(ink_path_join(program, beside_program[i]));
+        if (program) {
+            add_folder(beside(program, 1, "models"));
+            add_folder(beside(program, 2, "models"));
+            add_folder(beside(program, 1, "share/inkstone/models"));
+        }
         add_folder(ink_strdup("/usr/share/inkstone/models"));
         free(data);
         free(program);
