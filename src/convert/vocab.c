@@ -14,6 +14,8 @@
 #include "convert/hf_tokenizer_json.h"
 #include "convert/spiece.h"
 
+#include <jansson.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,17 +100,22 @@ int32_t vocab_find(const struct vocab *v, const char *text)
 
 /* --- files ------------------------------------------------------------------------------------------- */
 
-/* Parses dir/name into `*out`; stays NULL when there is no such file. */
+/*
+ * Parses dir/name into `*out`; stays NULL when there is no such file. Integers become reals: transformers writes 10^30
+ * where it means "no limit", which no integer holds.
+ */
 static enum ink_status load_json(const char *dir, const char *name, json_t **out, struct ink_err *err)
 {
+    json_error_t why;
     char *path = ink_path_join(dir, name), *text = NULL;
     size_t len;
     enum ink_status st = INK_OK;
 
     if (ink_file_exists(path)) {
         st = ink_file_read(path, MAX_TOKENIZER_BYTES, &text, &len, err);
-        if (st == INK_OK && (st = ink_json_parse(text, len, out, err)) != INK_OK)
-            (void)ink_err_prefix(err, st, path);
+        if (st == INK_OK && !(*out = json_loadb(text, len, JSON_DECODE_INT_AS_REAL, &why)))
+            st = ink_err_set(err, INK_INVALID, "%s: not valid JSON: line %d, column %d: %s", path, why.line,
+                             why.column, why.text);
     }
     free(text);
     free(path);
@@ -154,9 +161,9 @@ struct adding {
 static enum ink_status add_token(const struct adding *a, int64_t id, const json_t *text, bool special,
                                  struct ink_err *err)
 {
-    if (!json_is_string(text))
-        return ink_err_set(err, INK_CORRUPT, "added token %lld: its text is missing", (long long)id);
-    if (id >= 0 && (id < a->v->n_own || id >= a->n_rows))
+    if (!json_is_string(text) || id < 0)
+        return ink_err_set(err, INK_CORRUPT, "added token %lld: its text or number is missing", (long long)id);
+    if ( (id < a->v->n_own || id >= a->n_rows))
         return INK_OK;
 
     struct ink_slice s = { json_string_value(text), json_string_length(text) };
@@ -174,10 +181,7 @@ static enum ink_status add_from_map(const struct adding *a, json_t *map, struct 
     json_object_foreach (map, text, id) {
         json_t *s = json_string(text);
 
-        if (!json_is_integer(id))
-            st = ink_err_set(err, INK_CORRUPT, "%s: its number is missing", text);
-        else
-            st = add_token(a, json_integer_value(id), s, strncmp(text, "<extra_id_", 10) == 0, err);
+        st = add_token(a, json_token_id(id), s, strncmp(text, "<extra_id_", 10) == 0, err);
         json_decref(s);
         if (st != INK_OK)
             break;
@@ -213,11 +217,8 @@ static enum ink_status add_from_list(const struct adding *a, const json_t *root,
     json_t *token;
 
     json_array_foreach (json_object_get(root, "added_tokens"), i, token) {
-        const json_t *id = json_object_get(token, "id");
-
-        if (!json_is_integer(id))
-            return ink_err_set(err, INK_CORRUPT, "added_tokens: entry %zu has no id", i);
-        enum ink_status st = add_token(a, json_integer_value(id), json_object_get(token, "content"),
+        enum ink_status st = add_token(a, json_token_id(json_object_get(token, "id")),
+                                       json_object_get(token, "content"),
                                        json_is_true(json_object_get(token, "special")), err);
 
         if (st != INK_OK)
@@ -279,6 +280,20 @@ out:
     return st;
 }
 
+/*
+ * transformers 5 lets T5's <extra_id_N> follow every vocabulary, even mT5's, which has its own and no rows for these.
+ * What has no row was never trained.
+ */
+static void drop_surplus_extra_ids(struct vocab *v, int64_t n_rows)
+{
+    int32_t n = v->n_own;
+
+    while (n > 0 && strncmp(v->pieces[n - 1].text, "<extra_id_", 10) == 0)
+        n--;
+    if (v->n_own > n_rows && n <= n_rows)
+        v->n_own = v->n_pieces = n;
+}
+
 enum ink_status vocab_load(struct vocab *v, const char *dir, int64_t n_rows, int default_extra_ids,
                            struct ink_err *err)
 {
@@ -294,6 +309,8 @@ enum ink_status vocab_load(struct vocab *v, const char *dir, int64_t n_rows, int
         else
             st = prefixed(err, hf_tokenizer_json_read(tokenizer, v, err), dir, "tokenizer.json");
     }
+    if (st == INK_OK)
+        drop_surplus_extra_ids(v, n_rows);
     if (st == INK_OK && v->n_own > n_rows)
         st = ink_err_set(err, INK_INVALID, "%s: the vocabulary has %d pieces, but the embedding only %lld rows", dir,
                          v->n_own, (long long)n_rows);
