@@ -16,7 +16,7 @@
 /* Takes the reference to `value`. Keys are ours and values never NULL, so only memory could fail. */
 static void put(json_t *object, const char *key, json_t *value)
 {
-    (void)json_object_set_new(object, key, value);      /* a missing key shows in the answer */
+    (void)json_object_set_new(object, key, value); /* a missing key shows in the answer */
 }
 
 /* Pieces and texts are valid UTF-8 by their makers' promise; should one not be, the answer still is. */
@@ -52,8 +52,8 @@ static json_t *token(const struct ink_served *served, const struct ink_token_pro
     return o;
 }
 
-static json_t *token_details(const struct ink_served *served, const struct ink_token_detail *d, int n,
-                             bool always_top)
+static json_t *token_details(const struct ink_served *served, const struct ink_token_detail *d,
+                             int n, bool always_top)
 {
     json_t *tokens = json_array();
 
@@ -84,7 +84,8 @@ json_t *ink_answer_error(const struct ink_err *err)
     return o;
 }
 
-json_t *ink_answer_candidate(const struct ink_served *served, const struct ink_candidate *c, bool details)
+json_t *ink_answer_candidate(const struct ink_served *served, const struct ink_candidate *c,
+                             bool details)
 {
     bool failed = c->error.code != INK_OK;
     json_t *o = json_object();
@@ -126,7 +127,8 @@ static json_t *truncation(const struct ink_task_result *r)
     return o;
 }
 
-json_t *ink_answer_rewrite(const struct ink_served *served, const struct ink_task_result *r, bool details)
+json_t *ink_answer_rewrite(const struct ink_served *served, const struct ink_task_result *r,
+                           bool details)
 {
     json_t *o = json_object();
     json_t *rewrites = json_array();
@@ -134,7 +136,8 @@ json_t *ink_answer_rewrite(const struct ink_served *served, const struct ink_tas
     json_t *warnings = json_array();
 
     for (int i = 0; i < r->n_candidates; i++)
-        (void)json_array_append_new(rewrites, ink_answer_candidate(served, &r->candidates[i], details));
+        (void)json_array_append_new(rewrites,
+                                    ink_answer_candidate(served, &r->candidates[i], details));
     put(usage, "input_tokens", json_integer(r->usage.tokens_input));
     put(usage, "output_tokens", json_integer(r->usage.tokens_output));
     for (int i = 0; i < r->n_warnings; i++)
@@ -201,11 +204,8 @@ json_t *ink_answer_model(const struct ink_served *served)
         unsigned bit;
         const char *word;
     } capabilities[] = {
-        { INK_CAN_REWRITE, "rewrite" },
-        { INK_CAN_CLASSIFY, "classify" },
-        { INK_CAN_CHAT, "chat" },
-        { INK_CAN_ASK, "ask" },
-        { INK_CAN_SCORE, "score" },
+        { INK_CAN_REWRITE, "rewrite" }, { INK_CAN_CLASSIFY, "classify" }, { INK_CAN_CHAT, "chat" },
+        { INK_CAN_ASK, "ask" },         { INK_CAN_SCORE, "score" },
     };
     const struct ink_model_info *info = ink_served_info(served);
     json_t *can = json_array();

@@ -21,10 +21,12 @@ struct ink_score_result;
 /*
  * R: a finished rewrite. With `details`, each candidate has its tokens with their pieces.
  */
-json_t *ink_answer_rewrite(const struct ink_served *served, const struct ink_task_result *result, bool details);
+json_t *ink_answer_rewrite(const struct ink_served *served, const struct ink_task_result *result,
+                           bool details);
 
 /* C: one candidate of it. */
-json_t *ink_answer_candidate(const struct ink_served *served, const struct ink_candidate *c, bool details);
+json_t *ink_answer_candidate(const struct ink_served *served, const struct ink_candidate *c,
+                             bool details);
 
 /* {"model","source_ids","target":[{"id","piece","logprob"(,"top")}],"sum_logprob"} */
 json_t *ink_answer_score(const struct ink_served *served, const struct ink_score_result *result);

@@ -27,19 +27,20 @@ static void free_list(char **list, int n)
     free(list);
 }
 
-enum ink_status auth_init(struct auth *a, const char *const *keys, int n_keys, const char *bound_host,
-                          const char *const *hosts, int n_hosts, const char *const *origins, int n_origins,
-                          struct ink_err *err)
+enum ink_status auth_init(struct auth *a, const char *const *keys, int n_keys,
+                          const char *bound_host, const char *const *hosts, int n_hosts,
+                          const char *const *origins, int n_origins, struct ink_err *err)
 {
     for (int i = 0; i < n_keys; i++) {
         if (keys[i][0] == '\0' || strlen(keys[i]) > KEY_MAX || strpbrk(keys[i], " \t\r\n"))
             return ink_err_set(err, INK_INVALID,
-                               "--api-key: key %d must have 1 to %d characters and no white space", i + 1,
-                               KEY_MAX);
+                               "--api-key: key %d must have 1 to %d characters and no white space",
+                               i + 1, KEY_MAX);
     }
     for (int i = 0; i < n_origins; i++) {
         if (strncmp(origins[i], "http://", 7) != 0 && strncmp(origins[i], "https://", 8) != 0)
-            return ink_err_set(err, INK_INVALID, "--cors: origin %d must look like https://host:port", i + 1);
+            return ink_err_set(err, INK_INVALID,
+                               "--cors: origin %d must look like https://host:port", i + 1);
     }
 
     memset(a, 0, sizeof(*a));
@@ -100,22 +101,25 @@ bool auth_is_loopback(const char *host)
            (len > sizeof(suffix) - 1 && strcasecmp(host + len - (sizeof(suffix) - 1), suffix) == 0);
 }
 
-static enum ink_status check_host(const struct auth *a, const struct auth_request *rq, struct ink_err *err)
+static enum ink_status check_host(const struct auth *a, const struct auth_request *rq,
+                                  struct ink_err *err)
 {
     char name[HOST_MAX + 1];
 
-    if (!rq->host)      /* HTTP/1.0: no browser */
+    if (!rq->host) /* HTTP/1.0: no browser */
         return INK_OK;
     if (host_name(rq->host, name)) {
-        if (auth_is_loopback(name) || (rq->local_address && strcasecmp(name, rq->local_address) == 0))
+        if (auth_is_loopback(name) ||
+            (rq->local_address && strcasecmp(name, rq->local_address) == 0))
             return INK_OK;
         for (int i = 0; i < a->n_hosts; i++) {
             if (strcasecmp(name, a->hosts[i]) == 0)
                 return INK_OK;
         }
     }
-    return ink_err_param(err, INK_INVALID, "Host", "forbidden_origin",
-                         "Host: this name is not one of the server's; the operator can add it with --allowed-host");
+    return ink_err_param(
+        err, INK_INVALID, "Host", "forbidden_origin",
+        "Host: this name is not one of the server's; the operator can add it with --allowed-host");
 }
 
 /* "https://name:443" -> "name": what a Host header of the same place would say. */
@@ -176,8 +180,9 @@ static enum ink_status check_key(const struct auth *a, const char *header, struc
     }
     if (found)
         return INK_OK;
-    return ink_err_param(err, INK_INVALID, "Authorization", "unauthorized",
-                         "Authorization: this server needs 'Authorization: Bearer KEY' with one of its keys");
+    return ink_err_param(
+        err, INK_INVALID, "Authorization", "unauthorized",
+        "Authorization: this server needs 'Authorization: Bearer KEY' with one of its keys");
 }
 
 enum ink_status auth_check(const struct auth *a, const struct auth_request *rq, struct ink_err *err)
@@ -187,7 +192,8 @@ enum ink_status auth_check(const struct auth *a, const struct auth_request *rq, 
     if (st != INK_OK)
         return st;
     if (rq->origin && !same_place(rq->origin, rq->host) && !auth_cors_origin(a, rq->origin))
-        return ink_err_param(err, INK_INVALID, "Origin", "forbidden_origin",
-                             "Origin: pages of other origins may not call; the operator can allow one with --cors");
+        return ink_err_param(
+            err, INK_INVALID, "Origin", "forbidden_origin",
+            "Origin: pages of other origins may not call; the operator can allow one with --cors");
     return a->n_keys == 0 || rq->open ? INK_OK : check_key(a, rq->authorization, err);
 }

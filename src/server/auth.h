@@ -14,24 +14,25 @@
  * same place. Keys are compared by digest, in constant time. Read-only after start; any thread.
  */
 struct auth {
-    uint8_t (*keys)[INK_SHA256_LEN];    /* owned */
+    uint8_t (*keys)[INK_SHA256_LEN]; /* owned */
     int n_keys;
-    char **hosts;                       /* owned: the bound name and --allowed-host */
+    char **hosts; /* owned: the bound name and --allowed-host */
     int n_hosts;
-    char **origins;                     /* owned: --cors */
+    char **origins; /* owned: --cors */
     int n_origins;
 };
 
 struct auth_request {
-    const char *host, *origin, *authorization;  /* header values or NULL */
-    const char *local_address;                  /* numeric address the connection came in on */
-    bool open;                                  /* the route needs no key */
+    const char *host, *origin, *authorization; /* header values or NULL */
+    const char *local_address;                 /* numeric address the connection came in on */
+    bool open;                                 /* the route needs no key */
 };
 
 /* Checks the options' strings. */
 INK_NODISCARD enum ink_status auth_init(struct auth *a, const char *const *keys, int n_keys,
-                                        const char *bound_host, const char *const *hosts, int n_hosts,
-                                        const char *const *origins, int n_origins, struct ink_err *err);
+                                        const char *bound_host, const char *const *hosts,
+                                        int n_hosts, const char *const *origins, int n_origins,
+                                        struct ink_err *err);
 void auth_release(struct auth *a);
 
 /* INK_INVALID with reason "forbidden_origin" or "unauthorized". */

@@ -8,7 +8,7 @@ static const char rate[] = "rate_limit_error";
 static const char ours[] = "server_error";
 
 static const struct error_word words[] = {
-    { "internal", 500, ours },              /* first: the answer to anything unknown */
+    { "internal", 500, ours }, /* first: the answer to anything unknown */
     { "invalid_json", 400, invalid },
     { "invalid_value", 400, invalid },
     { "input_too_long", 400, invalid },

@@ -8,9 +8,9 @@
  * table says which HTTP status and OpenAI type a word has.
  */
 struct error_word {
-    const char *word;       /* "invalid_value", ... */
+    const char *word; /* "invalid_value", ... */
     int http_status;
-    const char *type;       /* "invalid_request_error", "rate_limit_error", "server_error" */
+    const char *type; /* "invalid_request_error", "rate_limit_error", "server_error" */
 };
 
 /* Never NULL: what the table does not know is "internal", 500. */

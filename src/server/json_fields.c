@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 
-enum ink_status field_int(const json_t *obj, const char *name, int min, int max, int *out, struct ink_err *err)
+enum ink_status field_int(const json_t *obj, const char *name, int min, int max, int *out,
+                          struct ink_err *err)
 {
     int64_t v = *out;
     enum ink_status st = ink_json_int(obj, name, min, max, &v, err);
@@ -38,11 +39,11 @@ enum ink_status field_ids(const json_t *obj, const char *name, int max, int32_t 
     if (!array || json_is_null(array))
         return INK_OK;
     if (!json_is_array(array))
-        return ink_err_param(err, INK_INVALID, name, "invalid_value", "%s: must be an array of token ids",
-                             name);
+        return ink_err_param(err, INK_INVALID, name, "invalid_value",
+                             "%s: must be an array of token ids", name);
     if (len < 1 || len > (size_t)max)
-        return ink_err_param(err, INK_INVALID, name, "invalid_value", "%s: %zu ids; 1 to %d are possible",
-                             name, len, max);
+        return ink_err_param(err, INK_INVALID, name, "invalid_value",
+                             "%s: %zu ids; 1 to %d are possible", name, len, max);
 
     int32_t *read = ink_alloc(len * sizeof(*read));
     for (size_t i = 0; i < len; i++) {

@@ -10,11 +10,11 @@
 /* Field readers that several requests share, in the manner of base/json.h: missing or null leaves *out as it is. */
 
 /* An int that must fit; the bounds are part of the message. */
-INK_NODISCARD enum ink_status field_int(const json_t *obj, const char *name, int min, int max, int *out,
-                                        struct ink_err *err);
+INK_NODISCARD enum ink_status field_int(const json_t *obj, const char *name, int min, int max,
+                                        int *out, struct ink_err *err);
 
 /* A non-empty array of 1..max token ids; the caller frees *ids, which stays NULL when the field is missing. */
-INK_NODISCARD enum ink_status field_ids(const json_t *obj, const char *name, int max, int32_t **ids, int *n,
-                                        struct ink_err *err);
+INK_NODISCARD enum ink_status field_ids(const json_t *obj, const char *name, int max, int32_t **ids,
+                                        int *n, struct ink_err *err);
 
 #endif

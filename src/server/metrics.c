@@ -41,15 +41,17 @@ static const char *route_label(size_t r)
 
 static enum ink_status write_requests(struct metrics *m, struct ink_buf *out)
 {
-    enum ink_status st = ink_buf_adds(out, "# HELP inkstone_http_requests_total Requests answered.\n"
-                                           "# TYPE inkstone_http_requests_total counter\n");
+    enum ink_status st =
+        ink_buf_adds(out, "# HELP inkstone_http_requests_total Requests answered.\n"
+                          "# TYPE inkstone_http_requests_total counter\n");
 
     for (size_t r = 0; r <= routes_n && st == INK_OK; r++) {
         for (size_t c = 0; c < METRIC_CODES && st == INK_OK; c++) {
             long long n = atomic_load(&m->requests[r][c]);
 
             if (n > 0)
-                st = ink_buf_addf(out, "inkstone_http_requests_total{route=\"%s\",code=\"%d\"} %lld\n",
+                st = ink_buf_addf(out,
+                                  "inkstone_http_requests_total{route=\"%s\",code=\"%d\"} %lld\n",
                                   route_label(r), c < METRIC_CODES - 1 ? codes[c] : 0, n);
         }
     }
@@ -59,8 +61,9 @@ static enum ink_status write_requests(struct metrics *m, struct ink_buf *out)
 static enum ink_status write_durations(struct metrics *m, struct ink_buf *out)
 {
     static const char name[] = "inkstone_http_request_seconds";
-    enum ink_status st = ink_buf_addf(out, "# HELP %s From the first line to the answer's end.\n# TYPE %s histogram\n",
-                                      name, name);
+    enum ink_status st = ink_buf_addf(
+        out, "# HELP %s From the first line to the answer's end.\n# TYPE %s histogram\n", name,
+        name);
 
     for (size_t r = 0; r <= routes_n && st == INK_OK; r++) {
         const char *label = route_label(r);
@@ -71,7 +74,8 @@ static enum ink_status write_durations(struct metrics *m, struct ink_buf *out)
             any = any || atomic_load(&m->buckets[r][b]) > 0;
         for (size_t b = 0; any && b < METRIC_BUCKETS && st == INK_OK; b++) {
             sum += atomic_load(&m->buckets[r][b]);
-            st = ink_buf_addf(out, "%s_bucket{route=\"%s\",le=\"%g\"} %lld\n", name, label, bounds_s[b], sum);
+            st = ink_buf_addf(out, "%s_bucket{route=\"%s\",le=\"%g\"} %lld\n", name, label,
+                              bounds_s[b], sum);
         }
         if (!any || st != INK_OK)
             continue;
@@ -79,8 +83,8 @@ static enum ink_status write_durations(struct metrics *m, struct ink_buf *out)
         st = ink_buf_addf(out,
                           "%s_bucket{route=\"%s\",le=\"+Inf\"} %lld\n%s_sum{route=\"%s\"} %.6f\n"
                           "%s_count{route=\"%s\"} %lld\n",
-                          name, label, sum, name, label, (double)atomic_load(&m->duration_us[r]) / 1e6, name,
-                          label, sum);
+                          name, label, sum, name, label,
+                          (double)atomic_load(&m->duration_us[r]) / 1e6, name, label, sum);
     }
     return st;
 }
@@ -94,18 +98,19 @@ enum ink_status metrics_write(struct metrics *m, struct ink_buf *out)
         { "inkstone_uptime_seconds", "gauge", "Since the server started.",
           (double)(ink_clock_ms() - m->start_ms) / 1e3 },
         { "inkstone_http_running", "gauge", "Requests being worked on.", atomic_load(&m->running) },
-        { "inkstone_http_streams", "gauge", "Event streams being written.", atomic_load(&m->streams) },
+        { "inkstone_http_streams", "gauge", "Event streams being written.",
+          atomic_load(&m->streams) },
         { "inkstone_http_connections", "gauge", "Open connections.", atomic_load(&m->connections) },
         { "inkstone_http_clients_gone_total", "counter", "Clients that left before their answer.",
           (double)atomic_load(&m->clients_gone) },
-        { "inkstone_http_slow_clients_total", "counter", "Clients cut off because they sent too slowly.",
-          (double)atomic_load(&m->slow_clients) },
+        { "inkstone_http_slow_clients_total", "counter",
+          "Clients cut off because they sent too slowly.", (double)atomic_load(&m->slow_clients) },
     };
     enum ink_status st = INK_OK;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && st == INK_OK; i++)
-        st = ink_buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", rows[i].name, rows[i].help, rows[i].name,
-                          rows[i].type, rows[i].name, rows[i].value);
+        st = ink_buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", rows[i].name, rows[i].help,
+                          rows[i].name, rows[i].type, rows[i].name, rows[i].value);
     if (st == INK_OK)
         st = write_requests(m, out);
     return st == INK_OK ? write_durations(m, out) : st;

@@ -13,7 +13,8 @@ enum { METRIC_CODES = 20, METRIC_BUCKETS = 12 };
 
 struct metrics {
     int64_t start_ms;
-    atomic_llong requests[ROUTES_MAX + 1][METRIC_CODES];    /* by route (the last: unknown) and status code */
+    atomic_llong requests[ROUTES_MAX + 1]
+                         [METRIC_CODES]; /* by route (the last: unknown) and status code */
     atomic_llong buckets[ROUTES_MAX + 1][METRIC_BUCKETS + 1];
     atomic_llong duration_us[ROUTES_MAX + 1];
     atomic_llong clients_gone;

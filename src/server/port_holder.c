@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LISTENING = 10 };    /* TCP_LISTEN in the kernel's table */
+enum { LISTENING = 10 }; /* TCP_LISTEN in the kernel's table */
 
 /* The inode of the listening socket, or 0. */
 static unsigned long listening_inode(const char *table, int port)
@@ -24,8 +24,8 @@ static unsigned long listening_inode(const char *table, int port)
         unsigned local_port, state;
         unsigned long found;
 
-        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*u %*u %lu", &local_port, &state,
-                   &found) == 3 &&
+        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*u %*u %lu",
+                   &local_port, &state, &found) == 3 &&
             local_port == (unsigned)port && state == LISTENING)
             inode = found;
     }

@@ -37,12 +37,12 @@ struct ink_task_event;
 struct request;
 
 struct conn {
-    struct conn *next, *prev;   /* the server's list, under its lock */
-    int fd;                     /* borrowed from libmicrohttpd while in the list */
-    int64_t idle_since_ms;      /* opened, or last answer finished; under the lock */
-    struct request *rq;         /* what it is busy with, or NULL; under the lock */
-    bool has_asked;             /* a first line has come; under the lock */
-    bool is_cut;                /* too slow: answered and shut down; under the lock */
+    struct conn *next, *prev; /* the server's list, under its lock */
+    int fd;                   /* borrowed from libmicrohttpd while in the list */
+    int64_t idle_since_ms;    /* opened, or last answer finished; under the lock */
+    struct request *rq;       /* what it is busy with, or NULL; under the lock */
+    bool has_asked;           /* a first line has come; under the lock */
+    bool is_cut;              /* too slow: answered and shut down; under the lock */
 };
 
 /* How one API spells the events of a stream; each adds whole events to the request's `out`. */
@@ -55,34 +55,34 @@ struct request {
     struct ink_server *server;
     struct conn *conn;
     struct MHD_Connection *mhd;
-    const struct route *route;          /* NULL: no such route */
-    char path[REQUEST_PATH_CAP];        /* cut when longer; no route is */
+    const struct route *route;   /* NULL: no such route */
+    char path[REQUEST_PATH_CAP]; /* cut when longer; no route is */
     enum request_stage stage;
     int64_t start_ns;
-    struct request *next_work;          /* in a worker's queue */
+    struct request *next_work; /* in a worker's queue */
 
     struct ink_buf body;
-    _Atomic int64_t body_seen;                /* bytes arrived, kept or not */
+    _Atomic int64_t body_seen; /* bytes arrived, kept or not */
 
-    struct ink_err refused;             /* decided before the body was there; code INK_OK: not */
-    struct MHD_Response *response;      /* what to send, with `status`; owned until queued */
+    struct ink_err refused;        /* decided before the body was there; code INK_OK: not */
+    struct MHD_Response *response; /* what to send, with `status`; owned until queued */
     int status;
 
-    struct ink_task *task;              /* owned; runs in WAIT, and in REPLY when streamed */
+    struct ink_task *task; /* owned; runs in WAIT, and in REPLY when streamed */
     const struct ink_served *served;
-    const struct dialect *dialect;      /* set when the answer is a stream */
-    const char *cache_word;             /* overrides the result's, or NULL */
+    const struct dialect *dialect; /* set when the answer is a stream */
+    const char *cache_word;        /* overrides the result's, or NULL */
     bool details;
 
-    struct ink_buf out;                 /* stream: encoded, not yet taken by the socket */
+    struct ink_buf out; /* stream: encoded, not yet taken by the socket */
     size_t out_taken;
     int n_events;
     bool out_ended;
-    _Atomic int64_t written_ms;         /* stream: when bytes last went out */
+    _Atomic int64_t written_ms; /* stream: when bytes last went out */
 
-    atomic_bool parked;                 /* suspended; whoever makes it false resumes */
-    atomic_bool gone;                   /* the client left: cancel, say nothing */
-    bool counted;                       /* among the server's running requests */
+    atomic_bool parked; /* suspended; whoever makes it false resumes */
+    atomic_bool gone;   /* the client left: cancel, say nothing */
+    bool counted;       /* among the server's running requests */
 };
 
 /* Suspends the connection until unpark(); both wake functions run on any thread. */

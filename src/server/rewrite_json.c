@@ -11,7 +11,7 @@
 
 enum {
     TIMEOUT_MS_MAX = 3600 * 1000,
-    STOP_BYTES_MAX = 512,           /* of one stop string */
+    STOP_BYTES_MAX = 512, /* of one stop string */
     SOURCE_IDS_MAX = 65536,
     TOP_DEFAULT = 5,
 };
@@ -42,7 +42,8 @@ static int shown_len(const char *word)
     return (int)ink_utf8_complete_prefix(word, len < 40 ? len : 40);
 }
 
-enum ink_status ink_cache_mode_parse(const char *word, enum ink_cache_mode *out, struct ink_err *err)
+enum ink_status ink_cache_mode_parse(const char *word, enum ink_cache_mode *out,
+                                     struct ink_err *err)
 {
     static const char *const words[] = { "auto", "refresh", "off" };
 
@@ -74,7 +75,8 @@ static enum ink_status read_text(struct ink_rewrite_call *call, const json_t *ob
 
     if (st != INK_OK)
         return st;
-    st = field_ids(obj, "source_ids", SOURCE_IDS_MAX, &call->source_ids, &call->rq.n_source_ids, err);
+    st = field_ids(obj, "source_ids", SOURCE_IDS_MAX, &call->source_ids, &call->rq.n_source_ids,
+                   err);
     if (st != INK_OK)
         return st;
     call->rq.source_ids = call->source_ids;
@@ -83,15 +85,18 @@ static enum ink_status read_text(struct ink_rewrite_call *call, const json_t *ob
                              "source_ids: give either text or source_ids");
     if (!text)
         return need_text && !call->source_ids
-                   ? ink_err_param(err, INK_INVALID, "text", "invalid_value", "text: missing; it is required")
+                   ? ink_err_param(err, INK_INVALID, "text", "invalid_value",
+                                   "text: missing; it is required")
                    : INK_OK;
     if (is_blank(text, len))
-        return ink_err_param(err, INK_INVALID, "text", "invalid_value", "text: empty; write what to rewrite");
+        return ink_err_param(err, INK_INVALID, "text", "invalid_value",
+                             "text: empty; write what to rewrite");
     call->rq.text = (struct ink_slice){ text, len };
     return INK_OK;
 }
 
-static enum ink_status add_stop(struct ink_rewrite_request *rq, const json_t *value, struct ink_err *err)
+static enum ink_status add_stop(struct ink_rewrite_request *rq, const json_t *value,
+                                struct ink_err *err)
 {
     if (!json_is_string(value))
         return ink_err_param(err, INK_INVALID, "stop", "invalid_value",
@@ -100,12 +105,14 @@ static enum ink_status add_stop(struct ink_rewrite_request *rq, const json_t *va
     size_t len = json_string_length(value);
     if (len < 1 || len > STOP_BYTES_MAX)
         return ink_err_param(err, INK_INVALID, "stop", "invalid_value",
-                             "stop: a string of %zu bytes; 1 to %d are possible", len, STOP_BYTES_MAX);
+                             "stop: a string of %zu bytes; 1 to %d are possible", len,
+                             STOP_BYTES_MAX);
     rq->stop[rq->n_stop++] = (struct ink_slice){ json_string_value(value), len };
     return INK_OK;
 }
 
-static enum ink_status read_stop(struct ink_rewrite_request *rq, const json_t *obj, struct ink_err *err)
+static enum ink_status read_stop(struct ink_rewrite_request *rq, const json_t *obj,
+                                 struct ink_err *err)
 {
     const json_t *stop = json_object_get(obj, "stop");
 
@@ -115,8 +122,8 @@ static enum ink_status read_stop(struct ink_rewrite_request *rq, const json_t *o
     if (!json_is_array(stop))
         return add_stop(rq, stop, err);
     if (json_array_size(stop) > INK_STOP_MAX)
-        return ink_err_param(err, INK_INVALID, "stop", "invalid_value", "stop: %zu strings; at most %d",
-                             json_array_size(stop), INK_STOP_MAX);
+        return ink_err_param(err, INK_INVALID, "stop", "invalid_value",
+                             "stop: %zu strings; at most %d", json_array_size(stop), INK_STOP_MAX);
     for (size_t i = 0; i < json_array_size(stop); i++) {
         enum ink_status st = add_stop(rq, json_array_get(stop, i), err);
 
@@ -126,7 +133,8 @@ static enum ink_status read_stop(struct ink_rewrite_request *rq, const json_t *o
     return INK_OK;
 }
 
-static enum ink_status read_sampling(struct ink_rewrite_request *rq, const json_t *obj, struct ink_err *err)
+static enum ink_status read_sampling(struct ink_rewrite_request *rq, const json_t *obj,
+                                     struct ink_err *err)
 {
     int64_t seed = -1;
     enum ink_status st;
@@ -136,7 +144,8 @@ static enum ink_status read_sampling(struct ink_rewrite_request *rq, const json_
         (st = ink_json_number(obj, "top_p", 0, 1, &rq->top_p, err)) != INK_OK ||
         (st = ink_json_number(obj, "min_p", 0, 1, &rq->min_p, err)) != INK_OK ||
         (st = field_int(obj, "top_k", 0, INT_MAX, &rq->top_k, err)) != INK_OK ||
-        (st = ink_json_number(obj, "repetition_penalty", 0.1, 10, &rq->repetition_penalty, err)) != INK_OK ||
+        (st = ink_json_number(obj, "repetition_penalty", 0.1, 10, &rq->repetition_penalty, err)) !=
+            INK_OK ||
         (st = ink_json_int(obj, "seed", 0, seed_max, &seed, err)) != INK_OK)
         return st;
     if (!(rq->top_p > 0))
@@ -150,7 +159,8 @@ static enum ink_status read_sampling(struct ink_rewrite_request *rq, const json_
     return field_int(obj, "max_tokens", INT_MIN, INT_MAX, &rq->max_tokens, err);
 }
 
-static enum ink_status read_words(struct ink_rewrite_call *call, const json_t *obj, struct ink_err *err)
+static enum ink_status read_words(struct ink_rewrite_call *call, const json_t *obj,
+                                  struct ink_err *err)
 {
     const char *cache = NULL, *long_input = NULL;
     size_t len;
@@ -171,13 +181,13 @@ static enum ink_status read_words(struct ink_rewrite_call *call, const json_t *o
         call->rq.on_long_input = INK_LONG_TRUNCATE;
     else
         return ink_err_param(err, INK_INVALID, "on_long_input", "invalid_value",
-                             "on_long_input: '%.*s' is not reject or truncate", shown_len(long_input),
-                             long_input);
+                             "on_long_input: '%.*s' is not reject or truncate",
+                             shown_len(long_input), long_input);
     return INK_OK;
 }
 
-enum ink_status ink_rewrite_call_read(struct ink_rewrite_call *call, const json_t *obj, bool need_text,
-                                      struct ink_err *err)
+enum ink_status ink_rewrite_call_read(struct ink_rewrite_call *call, const json_t *obj,
+                                      bool need_text, struct ink_err *err)
 {
     struct ink_rewrite_request *rq = &call->rq;
     enum ink_status st;
@@ -187,8 +197,7 @@ enum ink_status ink_rewrite_call_read(struct ink_rewrite_call *call, const json_
                              "the request must be a JSON object such as {\"text\":\"...\"}");
     if ((st = read_text(call, obj, need_text, err)) != INK_OK ||
         (st = read_words(call, obj, err)) != INK_OK ||
-        (st = read_sampling(rq, obj, err)) != INK_OK ||
-        (st = read_stop(rq, obj, err)) != INK_OK ||
+        (st = read_sampling(rq, obj, err)) != INK_OK || (st = read_stop(rq, obj, err)) != INK_OK ||
         (st = ink_json_bool(obj, "stream", &call->stream, err)) != INK_OK ||
         (st = ink_json_bool(obj, "details", &rq->details, err)) != INK_OK ||
         (st = ink_json_bool(obj, "allow_same", &rq->allow_same, err)) != INK_OK ||

@@ -16,11 +16,11 @@ enum ink_cache_mode { INK_CACHE_AUTO, INK_CACHE_REFRESH, INK_CACHE_OFF };
 enum { INK_REWRITE_TIMEOUT_MS = 30000, INK_LINGER_MS_MAX = 120000 };
 
 struct ink_rewrite_call {
-    struct ink_rewrite_request rq;  /* strings borrowed from the JSON object */
+    struct ink_rewrite_request rq; /* strings borrowed from the JSON object */
     bool stream;
     enum ink_cache_mode cache;
     int linger_ms;
-    int32_t *source_ids;            /* owned; what rq.source_ids points to */
+    int32_t *source_ids; /* owned; what rq.source_ids points to */
 };
 
 /* The contract's defaults, with the default deadline of 30 s. */
@@ -32,10 +32,12 @@ void ink_rewrite_call_release(struct ink_rewrite_call *call);
  * object must live as long as `call` is used. With `need_text`, a missing "text" is INK_INVALID; an empty or blank one
  * always is. INK_INVALID names field, value and range.
  */
-INK_NODISCARD enum ink_status ink_rewrite_call_read(struct ink_rewrite_call *call, const json_t *obj,
-                                                    bool need_text, struct ink_err *err);
+INK_NODISCARD enum ink_status ink_rewrite_call_read(struct ink_rewrite_call *call,
+                                                    const json_t *obj, bool need_text,
+                                                    struct ink_err *err);
 
 /* "auto", "refresh", "off". */
-INK_NODISCARD enum ink_status ink_cache_mode_parse(const char *word, enum ink_cache_mode *out, struct ink_err *err);
+INK_NODISCARD enum ink_status ink_cache_mode_parse(const char *word, enum ink_cache_mode *out,
+                                                   struct ink_err *err);
 
 #endif

@@ -15,18 +15,18 @@ struct request;
 typedef enum ink_status route_fn(struct request *rq, struct ink_err *err);
 
 enum route_flags {
-    ROUTE_OPEN = 1 << 0,        /* needs no API key */
-    ROUTE_INLINE = 1 << 1,      /* answers within microseconds, on the io thread */
-    ROUTE_MODEL = 1 << 2,       /* needs the catalog: 503 while loading or draining */
-    ROUTE_JSON = 1 << 3,        /* the body must be application/json */
-    ROUTE_SLOW = 1 << 4,        /* blocks until the engine is done: the slow workers' */
-    ROUTE_QUIET = 1 << 5,       /* not in the log; not waited for when draining */
+    ROUTE_OPEN = 1 << 0,   /* needs no API key */
+    ROUTE_INLINE = 1 << 1, /* answers within microseconds, on the io thread */
+    ROUTE_MODEL = 1 << 2,  /* needs the catalog: 503 while loading or draining */
+    ROUTE_JSON = 1 << 3,   /* the body must be application/json */
+    ROUTE_SLOW = 1 << 4,   /* blocks until the engine is done: the slow workers' */
+    ROUTE_QUIET = 1 << 5,  /* not in the log; not waited for when draining */
 };
 
 struct route {
     const char *method, *path;
     route_fn *run;
-    size_t body_max;            /* bytes */
+    size_t body_max; /* bytes */
     unsigned flags;
 };
 
@@ -40,10 +40,10 @@ extern const size_t routes_n;
 const struct route *route_find(const char *method, const char *path, char allow[ROUTE_ALLOW_CAP]);
 
 /* Handlers, one file per API. */
-route_fn route_rewrite, route_score, route_tokenize;            /* routes_native.c */
-route_fn route_models;                                          /* routes_openai.c */
-route_fn route_health, route_ready, route_metrics;              /* routes_ops.c */
-route_fn route_page;                                            /* routes_page.c */
+route_fn route_rewrite, route_score, route_tokenize; /* routes_native.c */
+route_fn route_models;                               /* routes_openai.c */
+route_fn route_health, route_ready, route_metrics;   /* routes_ops.c */
+route_fn route_page;                                 /* routes_page.c */
 
 /* routes_page.c: whether the page has a file of this path. */
 bool page_has(const char *path);

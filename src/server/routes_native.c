@@ -27,7 +27,8 @@ static enum ink_status read_body(const struct request *rq, json_t **out, struct 
         return st;
     if (!json_is_object(doc)) {
         json_decref(doc);
-        return ink_err_param(err, INK_INVALID, "", "invalid_json", "the body must be a JSON object");
+        return ink_err_param(err, INK_INVALID, "", "invalid_json",
+                             "the body must be a JSON object");
     }
     *out = doc;
     return INK_OK;
@@ -100,11 +101,13 @@ static enum ink_status native_event(struct request *rq, const struct ink_task_ev
         return write_event(rq, o);
     case INK_TASK_CANDIDATE:
         return write_event(
-            rq, typed_with("candidate", ink_answer_candidate(rq->served, ev->candidate, rq->details)));
+            rq,
+            typed_with("candidate", ink_answer_candidate(rq->served, ev->candidate, rq->details)));
     case INK_TASK_IDLE:
         return INK_OK;
     case INK_TASK_DONE:
-        o = typed_with("done", ink_answer_rewrite(rq->served, ink_task_result(rq->task), rq->details));
+        o = typed_with("done",
+                       ink_answer_rewrite(rq->served, ink_task_result(rq->task), rq->details));
         if (rq->cache_word)
             (void)json_object_set_new(o, "cache", json_string(rq->cache_word));
         enum ink_status st = write_event(rq, o);
@@ -124,7 +127,8 @@ static enum ink_status native_fail(struct request *rq, const struct ink_err *err
 
 static const struct dialect native_dialect = { native_event, native_fail };
 
-static enum ink_status start_rewrite(struct request *rq, const struct ink_rewrite_call *call, struct ink_err *err)
+static enum ink_status start_rewrite(struct request *rq, const struct ink_rewrite_call *call,
+                                     struct ink_err *err)
 {
     struct ink_catalog *catalog = atomic_load(&rq->server->catalog);
     struct ink_served *served;
@@ -176,8 +180,8 @@ static enum ink_status read_side(const json_t *doc, const char *text_name, const
     if (st != INK_OK)
         return st;
     if ((s != NULL) == (*ids != NULL))
-        return ink_err_param(err, INK_INVALID, text_name, "invalid_value", "%s: give either %s or %s", text_name,
-                             text_name, ids_name);
+        return ink_err_param(err, INK_INVALID, text_name, "invalid_value",
+                             "%s: give either %s or %s", text_name, text_name, ids_name);
     *text = (struct ink_slice){ s, len };
     return INK_OK;
 }
@@ -212,7 +216,8 @@ enum ink_status route_score(struct request *rq, struct ink_err *err)
         return st;
     st = read_side(doc, "source", "source_ids", &ask.source, &source_ids, &ask.n_source_ids, err);
     if (st == INK_OK)
-        st = read_side(doc, "target", "target_ids", &ask.target, &target_ids, &ask.n_target_ids, err);
+        st = read_side(doc, "target", "target_ids", &ask.target, &target_ids, &ask.n_target_ids,
+                       err);
     if (st == INK_OK) {
         ask.source_ids = source_ids;
         ask.target_ids = target_ids;
@@ -226,8 +231,8 @@ enum ink_status route_score(struct request *rq, struct ink_err *err)
 
 /* --- /v1/tokenize ------------------------------------------------------------------------------ */
 
-static enum ink_status tokenize(struct request *rq, const struct ink_served *served, const json_t *doc,
-                                struct ink_err *err)
+static enum ink_status tokenize(struct request *rq, const struct ink_served *served,
+                                const json_t *doc, struct ink_err *err)
 {
     const char *text = NULL;
     size_t len = 0, n = 0;
@@ -239,7 +244,8 @@ static enum ink_status tokenize(struct request *rq, const struct ink_served *ser
         (st = ink_json_bool(doc, "add_special", &add_special, err)) != INK_OK)
         return st;
     if (!text)
-        return ink_err_param(err, INK_INVALID, "text", "invalid_value", "text: missing; give text, or ids to decode");
+        return ink_err_param(err, INK_INVALID, "text", "invalid_value",
+                             "text: missing; give text, or ids to decode");
     st = ink_tokenize(served, (struct ink_slice){ text, len }, add_special, &ids, &n, err);
     if (st != INK_OK)
         return st;
@@ -248,8 +254,8 @@ static enum ink_status tokenize(struct request *rq, const struct ink_served *ser
     return INK_OK;
 }
 
-static enum ink_status detokenize(struct request *rq, const struct ink_served *served, const int32_t *ids, int n,
-                                  struct ink_err *err)
+static enum ink_status detokenize(struct request *rq, const struct ink_served *served,
+                                  const int32_t *ids, int n, struct ink_err *err)
 {
     char *text = NULL;
     size_t len = 0;
@@ -275,7 +281,8 @@ enum ink_status route_tokenize(struct request *rq, struct ink_err *err)
     if (st != INK_OK)
         return st;
     if ((st = ink_json_string(doc, "model", &model, &len, err)) == INK_OK &&
-        (st = ink_catalog_find(atomic_load(&rq->server->catalog), model, 0, &served, err)) == INK_OK &&
+        (st = ink_catalog_find(atomic_load(&rq->server->catalog), model, 0, &served, err)) ==
+            INK_OK &&
         (st = field_ids(doc, "ids", IDS_MAX, &ids, &n_ids, err)) == INK_OK)
         st = ids ? detokenize(rq, served, ids, n_ids, err) : tokenize(rq, served, doc, err);
     free(ids);

@@ -27,8 +27,8 @@ enum ink_status route_health(struct request *rq, struct ink_err *err)
     (void)json_object_set_new(o, "status", json_string("ok"));
     (void)json_object_set_new(o, "state", json_string(state_word(s)));
     (void)json_object_set_new(o, "version", json_string(INKSTONE_VERSION));
-    (void)json_object_set_new(o, "uptime_s",
-                              json_real(floor((double)(ink_clock_ms() - s->metrics.start_ms)) / 1000));
+    (void)json_object_set_new(
+        o, "uptime_s", json_real(floor((double)(ink_clock_ms() - s->metrics.start_ms)) / 1000));
     reply_json(rq, 200, o);
     return INK_OK;
 }
@@ -38,13 +38,16 @@ enum ink_status route_ready(struct request *rq, struct ink_err *err)
     struct ink_server *s = rq->server;
 
     if (atomic_load(&s->draining))
-        return ink_err_param(err, INK_BUSY, "", "draining", "the server is shutting down");
+        return ink_err_param(err, INK_BUSY, "", "draining",
+                             "the server is shutting down; try again in 5 s");
     if (!atomic_load(&s->catalog))
-        return ink_err_param(err, INK_BUSY, "", "loading", "the model is still being loaded");
+        return ink_err_param(err, INK_BUSY, "", "loading",
+                             "the model is still being loaded; try again in 1 s");
 
     json_t *o = json_object();
     (void)json_object_set_new(o, "status", json_string("ready"));
-    (void)json_object_set_new(o, "models", json_integer(ink_catalog_n_models(atomic_load(&s->catalog))));
+    (void)json_object_set_new(o, "models",
+                              json_integer(ink_catalog_n_models(atomic_load(&s->catalog))));
     reply_json(rq, 200, o);
     return INK_OK;
 }
@@ -55,9 +58,11 @@ enum ink_status route_metrics(struct request *rq, struct ink_err *err)
     enum ink_status st;
 
     ink_buf_init(&text, METRICS_MAX);
-    st = ink_buf_addf(&text, "# HELP inkstone_ready Models are loaded and work is taken.\n# TYPE inkstone_ready gauge\n"
-                             "inkstone_ready %d\n",
-                      state_word(rq->server)[0] == 'r');
+    st = ink_buf_addf(
+        &text,
+        "# HELP inkstone_ready Models are loaded and work is taken.\n# TYPE inkstone_ready gauge\n"
+        "inkstone_ready %d\n",
+        state_word(rq->server)[0] == 'r');
     if (st == INK_OK)
         st = metrics_write(&rq->server->metrics, &text);
     if (st != INK_OK) {

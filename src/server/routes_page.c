@@ -42,6 +42,7 @@ enum ink_status route_page(struct request *rq, struct ink_err *err)
         reply_static(rq, 200, a->type, a->data, a->len);
     reply_header(rq, "ETag", a->etag);
     reply_header(rq, "Cache-Control",
-                 strncmp(a->path, "/assets/", 8) == 0 ? "public, max-age=31536000, immutable" : "no-cache");
+                 strncmp(a->path, "/assets/", 8) == 0 ? "public, max-age=31536000, immutable"
+                                                      : "no-cache");
     return INK_OK;
 }

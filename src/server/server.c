@@ -34,13 +34,14 @@
 
 enum {
     TICK_MS = 200,
-    HEAD_MS = 10000,                /* first line to last header; below common proxy time-outs of 15 s and up */
-    BODY_MS = 30000,                /* for a small body; BODY_BYTES_PER_MS more for a large one */
-    BODY_BYTES_PER_MS = 64,         /* 64 kB/s: slower than any phone line of today */
+    HEAD_MS = 10000, /* first line to last header; below common proxy time-outs of 15 s and up */
+    BODY_MS = 30000, /* for a small body; BODY_BYTES_PER_MS more for a large one */
+    BODY_BYTES_PER_MS = 64, /* 64 kB/s: slower than any phone line of today */
     KEEP_ALIVE_S = 60,
-    NEVER_ASKED_MS = 20000,         /* a connection without a first line */
-    SWALLOW_MAX = 64 * 1024 * 1024, /* of a refused body, so that its sender gets to read the answer */
-    CONN_MEMORY = 48 * 1024,        /* headers in and out */
+    NEVER_ASKED_MS = 20000, /* a connection without a first line */
+    SWALLOW_MAX =
+        64 * 1024 * 1024,    /* of a refused body, so that its sender gets to read the answer */
+    CONN_MEMORY = 48 * 1024, /* headers in and out */
     BACKLOG = 512,
     WAITING_MAX = 4096,
     SLOW_WAITING_MAX = 64,
@@ -86,26 +87,29 @@ static void set_stage(struct request *rq, enum request_stage stage)
 static enum MHD_Result send_reply(struct request *rq)
 {
     if (!rq->response)
-        return MHD_NO;      /* the client is gone: nothing to say, close */
+        return MHD_NO; /* the client is gone: nothing to say, close */
     add_common_headers(rq);
     set_stage(rq, STAGE_REPLY);
 
     enum MHD_Result queued = MHD_queue_response(rq->mhd, (unsigned)rq->status, rq->response);
-    MHD_destroy_response(rq->response);     /* the queue holds its own reference */
+    MHD_destroy_response(rq->response); /* the queue holds its own reference */
     rq->response = NULL;
     return queued;
 }
 
 /* --- the request's way in -------------------------------------------------------------------- */
 
-static enum ink_status check_unavailable(struct ink_server *s, const struct route *route, struct ink_err *err)
+static enum ink_status check_unavailable(struct ink_server *s, const struct route *route,
+                                         struct ink_err *err)
 {
     if (!(route->flags & ROUTE_MODEL))
         return INK_OK;
     if (atomic_load(&s->draining))
-        return ink_err_param(err, INK_BUSY, "", "draining", "the server is shutting down; try again soon");
+        return ink_err_param(err, INK_BUSY, "", "draining",
+                             "the server is shutting down; try again in 5 s");
     if (!atomic_load(&s->catalog))
-        return ink_err_param(err, INK_BUSY, "", "loading", "the model is still being loaded; try again soon");
+        return ink_err_param(err, INK_BUSY, "", "loading",
+                             "the model is still being loaded; try again in 1 s");
     return INK_OK;
 }
 
@@ -125,13 +129,14 @@ static const char *header(const struct request *rq, const char *name)
 
 static enum ink_status too_large(const struct request *rq, struct ink_err *err)
 {
-    return ink_err_param(err, INK_INVALID, "", "too_large", "the body is larger than the %zu bytes that %s takes",
-                         rq->route->body_max, rq->route->path);
+    return ink_err_param(err, INK_INVALID, "", "too_large",
+                         "the body is larger than the %zu bytes that %s takes", rq->route->body_max,
+                         rq->route->path);
 }
 
 /* Everything that can be said from the headers alone. */
-static enum ink_status check_head(struct request *rq, const char *method, const char *url, const char *allow,
-                                  int64_t content_length, struct ink_err *err)
+static enum ink_status check_head(struct request *rq, const char *method, const char *url,
+                                  const char *allow, int64_t content_length, struct ink_err *err)
 {
     struct ink_server *s = rq->server;
     char local[64] = "";
@@ -139,7 +144,8 @@ static enum ink_status check_head(struct request *rq, const char *method, const 
     socklen_t len = sizeof(address);
 
     if (getsockname(rq->conn->fd, (struct sockaddr *)&address, &len) == 0)
-        (void)getnameinfo((struct sockaddr *)&address, len, local, sizeof(local), NULL, 0, NI_NUMERICHOST);
+        (void)getnameinfo((struct sockaddr *)&address, len, local, sizeof(local), NULL, 0,
+                          NI_NUMERICHOST);
 
     struct auth_request who = {
         .host = header(rq, "Host"),
@@ -153,11 +159,11 @@ static enum ink_status check_head(struct request *rq, const char *method, const 
     if (st != INK_OK)
         return st;
     if (!rq->route && allow[0])
-        return ink_err_param(err, INK_INVALID, "", "method_not_allowed", "this path does not answer %.16s, but %s",
-                             method, allow);
+        return ink_err_param(err, INK_INVALID, "", "method_not_allowed",
+                             "this path does not answer %.16s, but %s", method, allow);
     if (!rq->route)
-        return ink_err_param(err, INK_NOT_FOUND, "", "not_found", "%.100s: no such path; see /v1/models and docs/API.md",
-                             url);
+        return ink_err_param(err, INK_NOT_FOUND, "", "not_found",
+                             "%.100s: no such path; see /v1/models and docs/API.md", url);
     st = check_unavailable(s, rq->route, err);
     if (st != INK_OK)
         return st;
@@ -179,7 +185,8 @@ static int64_t content_length_of(const struct request *rq)
 /* Answers a browser that asks whether another origin's page may call. */
 static bool is_preflight(struct request *rq, const char *method)
 {
-    return strcmp(method, "OPTIONS") == 0 && auth_cors_origin(&rq->server->auth, header(rq, "Origin")) &&
+    return strcmp(method, "OPTIONS") == 0 &&
+           auth_cors_origin(&rq->server->auth, header(rq, "Origin")) &&
            header(rq, "Access-Control-Request-Method");
 }
 
@@ -194,7 +201,8 @@ static enum MHD_Result begin(struct request *rq, const char *url, const char *me
     if (is_preflight(rq, method)) {
         reply_static(rq, 204, "text/plain", "", 0);
         reply_header(rq, "Access-Control-Allow-Methods", "GET, POST, DELETE");
-        reply_header(rq, "Access-Control-Allow-Headers", "Content-Type, Authorization, Last-Event-ID");
+        reply_header(rq, "Access-Control-Allow-Headers",
+                     "Content-Type, Authorization, Last-Event-ID");
         reply_header(rq, "Access-Control-Max-Age", "600");
     } else if (check_head(rq, method, url, allow, length, &rq->refused) != INK_OK) {
         reply_error(rq, &rq->refused);
@@ -212,7 +220,7 @@ static enum MHD_Result take_body(struct request *rq, const char *bytes, size_t l
     if (atomic_fetch_add(&rq->body_seen, (int64_t)len) + (int64_t)len > SWALLOW_MAX)
         return MHD_NO;
     if (rq->response || !rq->route || rq->route->body_max == 0)
-        return MHD_YES;     /* already decided, or nobody asked for a body: swallow */
+        return MHD_YES; /* already decided, or nobody asked for a body: swallow */
     if (ink_buf_add(&rq->body, bytes, len) != INK_OK) {
         (void)too_large(rq, &rq->refused);
         reply_error(rq, &rq->refused);
@@ -254,7 +262,8 @@ static enum MHD_Result dispatch(struct request *rq)
     set_stage(rq, STAGE_WORK);
     MHD_suspend_connection(rq->mhd);
     if (!workers_push(rq->route->flags & ROUTE_SLOW ? s->slow_workers : s->workers, rq)) {
-        (void)ink_err_param(&err, INK_BUSY, "", "overloaded", "too many requests are waiting; try again in 1 s");
+        (void)ink_err_param(&err, INK_BUSY, "", "overloaded",
+                            "too many requests are waiting; try again in 1 s");
         reply_error(rq, &err);
         MHD_resume_connection(rq->mhd);
     }
@@ -277,8 +286,9 @@ static enum MHD_Result after_work(struct request *rq)
     return send_reply(rq);
 }
 
-static enum MHD_Result handle(void *cls, struct MHD_Connection *mhd, const char *url, const char *method,
-                              const char *version, const char *upload, size_t *upload_len, void **con_cls)
+static enum MHD_Result handle(void *cls, struct MHD_Connection *mhd, const char *url,
+                              const char *method, const char *version, const char *upload,
+                              size_t *upload_len, void **con_cls)
 {
     struct request *rq = *con_cls;
     (void)cls, (void)mhd, (void)version;
@@ -310,7 +320,8 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *mhd, const char 
 static void *first_line(void *cls, const char *uri, struct MHD_Connection *mhd)
 {
     struct ink_server *s = cls;
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct request *rq = ink_zalloc(sizeof(*rq));
     (void)uri;
 
@@ -342,8 +353,9 @@ static void count_request(struct request *rq, enum MHD_RequestTerminationCode ho
     metrics_count(&s->metrics, rq->route, code, took);
 
     bool quiet = rq->route && (rq->route->flags & ROUTE_QUIET);
-    ink_log(quiet ? INK_LOG_DEBUG : INK_LOG_INFO, "%s %s %d %.1f ms", rq->route ? rq->route->method : "-",
-            rq->route ? rq->route->path : "(no route)", code, (double)took / 1e6);
+    ink_log(quiet ? INK_LOG_DEBUG : INK_LOG_INFO, "%s %s %d %.1f ms",
+            rq->route ? rq->route->method : "-", rq->route ? rq->route->path : "(no route)", code,
+            (double)took / 1e6);
 }
 
 /* Runs on every way out of a request. */
@@ -362,7 +374,7 @@ static void completed(void *cls, struct MHD_Connection *mhd, void **con_cls,
     rq->conn->idle_since_ms = ink_clock_ms();
     pthread_mutex_unlock(&s->lock);
 
-    ink_task_free(rq->task);        /* cancels; its waker is not called after this */
+    ink_task_free(rq->task); /* cancels; its waker is not called after this */
     count_request(rq, how);
     if (rq->response)
         MHD_destroy_response(rq->response);
@@ -409,8 +421,9 @@ static void connection_changed(void *cls, struct MHD_Connection *mhd, void **soc
 /* Nothing has been sent on this connection for the request, so an answer may be written past libmicrohttpd. */
 static void cut_slow_sender_locked(struct ink_server *s, struct conn *c)
 {
-    static const char body[] = "{\"error\":{\"message\":\"the request took too long to arrive\","
-                               "\"type\":\"invalid_request_error\",\"param\":null,\"code\":\"request_timeout\"}}\n";
+    static const char body[] =
+        "{\"error\":{\"message\":\"the request took too long to arrive\","
+        "\"type\":\"invalid_request_error\",\"param\":null,\"code\":\"request_timeout\"}}\n";
     char answer[512];
 
     if (c->is_cut)
@@ -420,7 +433,8 @@ static void cut_slow_sender_locked(struct ink_server *s, struct conn *c)
                        "HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\n"
                        "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
                        sizeof(body) - 1, body);
-    (void)send(c->fd, answer, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);    /* it may be gone already */
+    (void)send(c->fd, answer, (size_t)len,
+               MSG_DONTWAIT | MSG_NOSIGNAL); /* it may be gone already */
     (void)shutdown(c->fd, SHUT_RDWR);
     atomic_fetch_add(&s->metrics.slow_clients, 1);
 }
@@ -479,7 +493,8 @@ static void *tick(void *arg)
         for (struct conn *c = s->conns.next; c != &s->conns; c = c->next) {
             if (c->rq)
                 tick_request_locked(s, c, now_ms);
-            else if (now_ms - c->idle_since_ms > (c->has_asked ? KEEP_ALIVE_S * 1000 + HEAD_MS : NEVER_ASKED_MS))
+            else if (now_ms - c->idle_since_ms >
+                     (c->has_asked ? KEEP_ALIVE_S * 1000 + HEAD_MS : NEVER_ASKED_MS))
                 cut_slow_sender_locked(s, c);
         }
         struct timespec next = ink_clock_deadline(TICK_MS);
@@ -501,7 +516,8 @@ static enum ink_status listen_on(const struct addrinfo *at, const char *host, in
         return ink_err_set(err, INK_IO, "%s:%d: %s", host, port, strerror(errno));
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     (void)fcntl(fd, F_SETFL, O_NONBLOCK);
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));  /* over connections of a dead server */
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes,
+                     sizeof(yes)); /* over connections of a dead server */
     if (bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0) {
         *out = fd;
         return INK_OK;
@@ -511,7 +527,8 @@ static enum ink_status listen_on(const struct addrinfo *at, const char *host, in
     char holder[80];
     close(fd);
     if (why == EADDRINUSE && ink_port_holder(port, holder, sizeof(holder)))
-        return ink_err_set(err, INK_BUSY, "%s:%d: port in use by %s; stop it or choose another --port", host, port,
+        return ink_err_set(err, INK_BUSY,
+                           "%s:%d: port in use by %s; stop it or choose another --port", host, port,
                            holder);
     if (why == EADDRINUSE)
         return ink_err_set(err, INK_BUSY, "%s:%d: port in use; choose another --port", host, port);
@@ -522,11 +539,12 @@ static bool is_loopback_address(const struct sockaddr *a, socklen_t len)
 {
     char text[64];
 
-    return getnameinfo(a, len, text, sizeof(text), NULL, 0, NI_NUMERICHOST) == 0 && auth_is_loopback(text);
+    return getnameinfo(a, len, text, sizeof(text), NULL, 0, NI_NUMERICHOST) == 0 &&
+           auth_is_loopback(text);
 }
 
-static enum ink_status open_listener(const struct ink_server_options *o, const char *host, int *fd, bool *is_v6,
-                                     struct ink_err *err)
+static enum ink_status open_listener(const struct ink_server_options *o, const char *host, int *fd,
+                                     bool *is_v6, struct ink_err *err)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
     struct addrinfo *found = NULL;
@@ -536,11 +554,15 @@ static enum ink_status open_listener(const struct ink_server_options *o, const c
     (void)snprintf(service, sizeof(service), "%d", o->port);
     int why = getaddrinfo(host, service, &hints, &found);
     if (why != 0)
-        return ink_err_param(err, INK_INVALID, "host", "", "--host %s: %s", host, gai_strerror(why));
+        return ink_err_param(err, INK_INVALID, "host", "", "--host %s: %s", host,
+                             gai_strerror(why));
 
-    if (!is_loopback_address(found->ai_addr, found->ai_addrlen) && o->n_api_keys == 0 && !o->insecure)
-        st = ink_err_param(err, INK_INVALID, "host", "",
-                           "--host %s: others could call this server; give it an --api-key, or say --insecure", host);
+    if (!is_loopback_address(found->ai_addr, found->ai_addrlen) && o->n_api_keys == 0 &&
+        !o->insecure)
+        st = ink_err_param(
+            err, INK_INVALID, "host", "",
+            "--host %s: others could call this server; give it an --api-key, or say --insecure",
+            host);
     else
         st = listen_on(found, host, o->port, fd, err);
     *is_v6 = found->ai_family == AF_INET6;
@@ -555,7 +577,8 @@ static int port_of(int fd)
     char service[16];
 
     if (getsockname(fd, (struct sockaddr *)&a, &len) != 0 ||
-        getnameinfo((struct sockaddr *)&a, len, NULL, 0, service, sizeof(service), NI_NUMERICSERV) != 0)
+        getnameinfo((struct sockaddr *)&a, len, NULL, 0, service, sizeof(service),
+                    NI_NUMERICSERV) != 0)
         return 0;
     return (int)strtol(service, NULL, 10);
 }
@@ -564,7 +587,8 @@ static char *url_of(const char *host, int port)
 {
     char url[320];
 
-    (void)snprintf(url, sizeof(url), strchr(host, ':') ? "http://[%s]:%d" : "http://%s:%d", host, port);
+    (void)snprintf(url, sizeof(url), strchr(host, ':') ? "http://[%s]:%d" : "http://%s:%d", host,
+                   port);
     return ink_strdup(url);
 }
 
@@ -578,8 +602,8 @@ static void log_line(void *cls, const char *format, va_list args)
     ink_log(INK_LOG_DEBUG, "http: %s", text);
 }
 
-static enum ink_status start_daemon(struct ink_server *s, const struct ink_server_options *o, int fd, bool is_v6,
-                                    struct ink_err *err)
+static enum ink_status start_daemon(struct ink_server *s, const struct ink_server_options *o,
+                                    int fd, bool is_v6, struct ink_err *err)
 {
     unsigned flags = MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME |
                      MHD_USE_ERROR_LOG | (is_v6 ? (unsigned)MHD_USE_IPv6 : 0U);
@@ -591,13 +615,15 @@ static enum ink_status start_daemon(struct ink_server *s, const struct ink_serve
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     s->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, handle, s, MHD_OPTION_EXTERNAL_LOGGER, log_line, s, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_THREAD_POOL_SIZE, (unsigned)n_io, MHD_OPTION_CONNECTION_LIMIT, (unsigned)max_connections,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)KEEP_ALIVE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONN_MEMORY, MHD_OPTION_NOTIFY_COMPLETED, completed, s, MHD_OPTION_NOTIFY_CONNECTION,
-        connection_changed, s, MHD_OPTION_URI_LOG_CALLBACK, first_line, s, MHD_OPTION_END);
+        flags, 0, NULL, NULL, handle, s, MHD_OPTION_EXTERNAL_LOGGER, log_line, s,
+        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)n_io,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)max_connections, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)KEEP_ALIVE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONN_MEMORY,
+        MHD_OPTION_NOTIFY_COMPLETED, completed, s, MHD_OPTION_NOTIFY_CONNECTION, connection_changed,
+        s, MHD_OPTION_URI_LOG_CALLBACK, first_line, s, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return s->daemon ? INK_OK : ink_err_set(err, INK_IO, "the HTTP server could not start its threads");
+    return s->daemon ? INK_OK
+                     : ink_err_set(err, INK_IO, "the HTTP server could not start its threads");
 }
 
 static int clamp(int v, int lo, int hi)
@@ -605,7 +631,8 @@ static int clamp(int v, int lo, int hi)
     return v < lo ? lo : v > hi ? hi : v;
 }
 
-enum ink_status ink_server_start(const struct ink_server_options *o, struct ink_server **out, struct ink_err *err)
+enum ink_status ink_server_start(const struct ink_server_options *o, struct ink_server **out,
+                                 struct ink_err *err)
 {
     const char *host = o->host ? o->host : "127.0.0.1";
     struct ink_server *s;
@@ -618,8 +645,8 @@ enum ink_status ink_server_start(const struct ink_server_options *o, struct ink_
         return ink_err_param(err, INK_INVALID, "port", "", "--port %d is not in 0..65535", o->port);
     if (strlen(host) > 255)
         return ink_err_param(err, INK_INVALID, "host", "", "--host: longer than 255 characters");
-    st = auth_init(&auth, o->api_keys, o->n_api_keys, host, o->allowed_hosts, o->n_allowed_hosts, o->cors_origins,
-                   o->n_cors_origins, err);
+    st = auth_init(&auth, o->api_keys, o->n_api_keys, host, o->allowed_hosts, o->n_allowed_hosts,
+                   o->cors_origins, o->n_cors_origins, err);
     if (st != INK_OK)
         return st;
     st = open_listener(o, host, &fd, &is_v6, err);
@@ -637,7 +664,8 @@ enum ink_status ink_server_start(const struct ink_server_options *o, struct ink_
     atomic_store(&s->catalog, o->catalog);
     pthread_mutex_init(&s->lock, NULL);
     ink_cond_init(&s->tick);
-    s->workers = workers_start("ink-worker", clamp(o->n_workers > 0 ? o->n_workers : ink_thread_n_cpus(), 2, 8),
+    s->workers = workers_start("ink-worker",
+                               clamp(o->n_workers > 0 ? o->n_workers : ink_thread_n_cpus(), 2, 8),
                                WAITING_MAX, run_handler);
     s->slow_workers = workers_start("ink-slow", 2, SLOW_WAITING_MAX, run_handler);
     s->has_ticker = ink_thread_start(&s->ticker, "ink-ticker", tick, s) == 0;

@@ -17,20 +17,20 @@
 struct ink_server;
 struct ink_catalog;
 
-struct ink_server_options {                 /* zero means default; strings are copied */
-    const char *host;                       /* address or name to bind: "127.0.0.1" */
-    int port;                               /* 0: the system chooses, see ink_server_port() */
-    struct ink_catalog *catalog;            /* borrowed; must outlive the server. NULL: still loading */
-    const char *const *api_keys;            /* Bearer keys; without any, everyone may call */
+struct ink_server_options {      /* zero means default; strings are copied */
+    const char *host;            /* address or name to bind: "127.0.0.1" */
+    int port;                    /* 0: the system chooses, see ink_server_port() */
+    struct ink_catalog *catalog; /* borrowed; must outlive the server. NULL: still loading */
+    const char *const *api_keys; /* Bearer keys; without any, everyone may call */
     int n_api_keys;
-    const char *const *allowed_hosts;       /* further names accepted in Host, without port */
+    const char *const *allowed_hosts; /* further names accepted in Host, without port */
     int n_allowed_hosts;
-    const char *const *cors_origins;        /* origins of other pages that may call, "https://x.example" */
+    const char *const *cors_origins; /* origins of other pages that may call, "https://x.example" */
     int n_cors_origins;
-    bool insecure;                          /* allow a non-loopback address without keys */
-    int n_io_threads;                       /* 2 */
-    int n_workers;                          /* one per processor, 2..8 */
-    int max_connections;                    /* 1024 */
+    bool insecure;       /* allow a non-loopback address without keys */
+    int n_io_threads;    /* 2 */
+    int n_workers;       /* one per processor, 2..8 */
+    int max_connections; /* 1024 */
 };
 
 /*
@@ -44,7 +44,7 @@ INK_NODISCARD enum ink_status ink_server_start(const struct ink_server_options *
 void ink_server_set_catalog(struct ink_server *server, struct ink_catalog *catalog);
 
 int ink_server_port(const struct ink_server *server);
-const char *ink_server_url(const struct ink_server *server);    /* "http://127.0.0.1:7860"; borrowed */
+const char *ink_server_url(const struct ink_server *server); /* "http://127.0.0.1:7860"; borrowed */
 
 /*
  * Refuses new work with 503 "draining" (health and metrics still answer), and waits up to `timeout_ms` until no

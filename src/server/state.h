@@ -17,7 +17,7 @@ struct ink_server {
     struct workers *workers, *slow_workers;
     struct auth auth;
     struct metrics metrics;
-    struct ink_catalog *_Atomic catalog;    /* NULL while loading */
+    struct ink_catalog *_Atomic catalog; /* NULL while loading */
     atomic_bool draining;
     atomic_bool stopping;
     int port;
@@ -25,10 +25,11 @@ struct ink_server {
     pthread_t ticker;
     bool has_ticker;
 
-    pthread_mutex_t lock;   /* guards the list and what conn and request say it guards; before the engine's
+    pthread_mutex_t
+        lock; /* guards the list and what conn and request say it guards; before the engine's
                                and libmicrohttpd's own locks */
-    pthread_cond_t tick;    /* wakes the ticker to end */
-    struct conn conns;      /* the ring's head */
+    pthread_cond_t tick; /* wakes the ticker to end */
+    struct conn conns;   /* the ring's head */
 };
 
 #endif

@@ -38,7 +38,8 @@ void request_park(struct request *rq)
 {
     MHD_suspend_connection(rq->mhd);
     atomic_store(&rq->parked, true);
-    if (ink_task_has_event(rq->task) || atomic_load(&rq->gone) || atomic_load(&rq->server->stopping))
+    if (ink_task_has_event(rq->task) || atomic_load(&rq->gone) ||
+        atomic_load(&rq->server->stopping))
         request_unpark(rq);
 }
 
@@ -46,7 +47,8 @@ void request_park(struct request *rq)
 static void explain_end(struct request *rq, struct ink_err *err)
 {
     if (err->code == INK_CANCELLED && atomic_load(&rq->server->stopping))
-        (void)ink_err_param(err, INK_BUSY, "", "draining", "the server is shutting down; try again soon");
+        (void)ink_err_param(err, INK_BUSY, "", "draining",
+                            "the server is shutting down; try again in 5 s");
 }
 
 bool task_collect(struct request *rq)
@@ -126,7 +128,7 @@ static ssize_t stream_read(void *cls, uint64_t pos, char *to, size_t max)
             return MHD_CONTENT_READER_END_WITH_ERROR;
         if (rq->out.len == 0) {
             request_park(rq);
-            return 0;       /* allowed only because the connection is suspended */
+            return 0; /* allowed only because the connection is suspended */
         }
     }
 
@@ -142,7 +144,8 @@ void task_stream(struct request *rq)
 {
     ink_buf_init(&rq->out, OUT_MAX);
     atomic_store(&rq->written_ms, ink_clock_ms());
-    rq->response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, stream_read, rq, NULL);
+    rq->response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, stream_read, rq, NULL);
     rq->status = 200;
     reply_header(rq, "Content-Type", "text/event-stream; charset=utf-8");
     reply_header(rq, "Cache-Control", "no-cache");

@@ -16,7 +16,7 @@ struct workers {
     int n_threads;
     pthread_t threads[THREADS_MAX];
 
-    pthread_mutex_t lock;       /* guards everything below */
+    pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t more;
     struct request *first, **last;
     int n_waiting;
@@ -42,14 +42,15 @@ static void *work(void *arg)
             w->last = &w->first;
         w->n_waiting--;
         pthread_mutex_unlock(&w->lock);
-        w->run(rq);         /* rq may be gone when it returns */
+        w->run(rq); /* rq may be gone when it returns */
         pthread_mutex_lock(&w->lock);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
 }
 
-struct workers *workers_start(const char *name, int n_threads, int max_waiting, void (*run)(struct request *rq))
+struct workers *workers_start(const char *name, int n_threads, int max_waiting,
+                              void (*run)(struct request *rq))
 {
     struct workers *w = ink_zalloc(sizeof(*w));
 

@@ -10,7 +10,8 @@ struct workers;
 struct request;
 
 /* Starts `n_threads` that call `run(request)`; at most `max_waiting` requests wait. NULL when no thread could start. */
-struct workers *workers_start(const char *name, int n_threads, int max_waiting, void (*run)(struct request *rq));
+struct workers *workers_start(const char *name, int n_threads, int max_waiting,
+                              void (*run)(struct request *rq));
 /* Takes `rq` for a thread; false when too many wait or the workers are stopping. */
 bool workers_push(struct workers *w, struct request *rq);
 /* Runs what waits, then ends the threads. NULL is fine. */

@@ -22,11 +22,13 @@ enum { INK_TOKENIZE_BYTES_MAX = 1024 * 1024 };
  * The caller frees *ids.
  */
 INK_NODISCARD enum ink_status ink_tokenize(const struct ink_served *served, struct ink_slice text,
-                                           bool add_special, int32_t **ids, size_t *n, struct ink_err *err);
+                                           bool add_special, int32_t **ids, size_t *n,
+                                           struct ink_err *err);
 
 /* The text of `n` ids without special pieces; INK_INVALID (param "ids") for one outside the vocabulary. Caller frees *text. */
-INK_NODISCARD enum ink_status ink_detokenize(const struct ink_served *served, const int32_t *ids, size_t n,
-                                             char **text, size_t *len, struct ink_err *err);
+INK_NODISCARD enum ink_status ink_detokenize(const struct ink_served *served, const int32_t *ids,
+                                             size_t n, char **text, size_t *len,
+                                             struct ink_err *err);
 
 /* The vocabulary's own spelling of one id; empty outside it. Borrowed from `served`. */
 struct ink_slice ink_token_piece(const struct ink_served *served, int32_t id);
