@@ -144,8 +144,9 @@ void progress_end(struct progress *p);
  * Ctrl-C. Until interrupt_catch() it ends the process at once with status 130. Afterwards the first one (or the first
  * SIGTERM) makes interrupt_pending() true and interrupt_fd() readable, and the second ends the process at once.
  */
-void interrupt_init(void); /* main.c, before anything else */
-void interrupt_catch(void);
+void interrupt_init(void);    /* main.c, before anything else */
+bool interrupt_catch(void);   /* whether it was so already */
+void interrupt_release(void); /* back to ending at once, now if one has come */
 bool interrupt_pending(void);
 /* What interrupt_pending() reads, for jobs that look themselves. */
 const atomic_bool *interrupt_flag(void);

@@ -125,7 +125,17 @@ static enum ink_status lock(const char *path, int *fd, struct ink_err *err)
 
 /* --- importing ---------------------------------------------------------------------------------- */
 
-/* Removes earlier imports, "<prefix>-*.gguf", other than `keep`. Who has one mapped keeps it until the end. */
+static bool ends_in(const char *name, const char *end)
+{
+    size_t len = strlen(name), end_len = strlen(end);
+
+    return len >= end_len && strcmp(name + len - end_len, end) == 0;
+}
+
+/*
+ * Removes earlier imports, "<prefix>-*.gguf", other than `keep`, and what a killed process left of one. Who has a file
+ * mapped keeps it until the end. The lock is held.
+ */
 static void remove_others(const char *dir, const char *prefix, const char *keep)
 {
     DIR *d = opendir(dir);
@@ -133,12 +143,11 @@ static void remove_others(const char *dir, const char *prefix, const char *keep)
     struct dirent *entry;
 
     while (d && (entry = readdir(d)) != NULL) {
-        size_t name_len = strlen(entry->d_name);
+        const char *name = entry->d_name;
 
-        if (strncmp(entry->d_name, prefix, len) == 0 && entry->d_name[len] == '-' && name_len > 5 &&
-            strcmp(entry->d_name + name_len - 5, ".gguf") == 0 &&
-            strcmp(entry->d_name, keep) != 0) {
-            char *path = ink_path_join(dir, entry->d_name);
+        if (strncmp(name, prefix, len) == 0 && name[len] == '-' && strcmp(name, keep) != 0 &&
+            (ends_in(name, ".gguf") || ends_in(name, ".tmp"))) {
+            char *path = ink_path_join(dir, name);
 
             (void)unlink(path); /* what cannot be removed only takes room */
             free(path);
@@ -167,9 +176,13 @@ static enum ink_status import(const char *folder, enum ink_import_type type, con
     enum ink_status st;
     char size[24];
 
+    /* A Ctrl-C must not leave half a file behind. */
+    bool caught = interrupt_catch();
     progress_begin(&progress, "importing", NULL);
     st = ink_import(folder, file, &options, &report, err);
     progress_end(&progress);
+    if (!caught)
+        interrupt_release();
     if (st != INK_OK)
         return st;
     fprintf(stderr, "inkstone: imported %s as %s, %s in %.1f s; kept in %s\n", folder, report.type,

@@ -14,11 +14,16 @@ static atomic_int last_signal;
 static atomic_bool graceful;
 static int wake[2] = { -1, -1 };
 
+static int exit_status(int sig)
+{
+    return sig == SIGTERM ? 128 + SIGTERM : CLI_INTERRUPTED;
+}
+
 static void on_signal(int sig)
 {
     atomic_store(&last_signal, sig);
     if (!atomic_load(&graceful) || atomic_exchange(&pending, true))
-        _exit(sig == SIGTERM ? 128 + SIGTERM : CLI_INTERRUPTED);
+        _exit(exit_status(sig));
     /* The pipe is empty before the first signal, so this cannot block. */
     if (write(wake[1], "", 1) < 0)
         _exit(CLI_INTERRUPTED);
@@ -42,16 +47,25 @@ void interrupt_init(void)
     handle(SIGINT);
 }
 
-void interrupt_catch(void)
+bool interrupt_catch(void)
 {
     if (atomic_load(&graceful))
-        return;
-    if (pipe(wake) != 0)
-        return; /* without descriptors a Ctrl-C keeps ending the process at once */
+        return true;
+    if (wake[0] < 0 && pipe(wake) != 0)
+        return false; /* without descriptors a Ctrl-C keeps ending the process at once */
     fcntl(wake[0], F_SETFD, FD_CLOEXEC);
     fcntl(wake[1], F_SETFD, FD_CLOEXEC);
     atomic_store(&graceful, true);
     handle(SIGTERM);
+    return false;
+}
+
+void interrupt_release(void)
+{
+    sigaction(SIGTERM, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
+    atomic_store(&graceful, false);
+    if (atomic_load(&pending))
+        _exit(exit_status(atomic_load(&last_signal)));
 }
 
 bool interrupt_pending(void)

@@ -3,8 +3,9 @@
 
 import json
 import os
-import shutil
+import signal
 import subprocess
+import time
 
 import cli
 
@@ -122,6 +123,25 @@ class Folder(cli.Case):
             f.truncate(os.path.getsize(weights) - 5000)
         self.refused(1, "model.safetensors", "rewrite", "-m", self.checkpoint, cli.TEXT)
         self.assertEqual([n for n in os.listdir(self.imports) if not n.endswith(".lock")], [])
+
+    def test_ctrl_c_leaves_nothing_behind(self):
+        for wait in (0.02, 0.05, 0.1, 0.2, 0.3):
+            p = subprocess.Popen([cli.PROGRAM, "tokenize", "-m", self.checkpoint, "--type", "q4_k", "a"], env=self.env,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            time.sleep(wait)
+            p.send_signal(signal.SIGINT)
+            said = p.communicate(timeout=cli.PATIENCE)[1].decode()
+            self.assertIn(p.returncode, (130, 0), said)
+            left = os.listdir(self.imports) if os.path.isdir(self.imports) else []
+            self.assertEqual([n for n in left if n.endswith(".tmp")], [], said)
+
+    def test_what_a_killed_import_left_is_removed_by_the_next(self):
+        self.rewrite()
+        stale = os.path.join(self.imports, self.kept()[0] + ".abcdef.tmp")
+        open(stale, "w").close()
+        os.utime(os.path.join(self.checkpoint, "config.json"), (1, 1))
+        self.rewrite()
+        self.assertFalse(os.path.exists(stale))
 
     def test_a_cache_folder_that_cannot_be_written(self):
         with open(self.path("file"), "w"):
