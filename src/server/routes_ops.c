@@ -6,6 +6,7 @@
 #include "server/request.h"
 #include "server/state.h"
 #include "task/catalog.h"
+#include "task/counters.h"
 
 #include <math.h>
 
@@ -52,19 +53,48 @@ enum ink_status route_ready(struct request *rq, struct ink_err *err)
     return INK_OK;
 }
 
+/* Row `i` of every model, so that a metric's lines stand together as the format asks. */
+static enum ink_status write_engine_row(struct ink_catalog *catalog, int i, struct ink_buf *out)
+{
+    enum ink_status st = INK_OK;
+
+    for (int m = 0; m < ink_catalog_n_models(catalog) && st == INK_OK; m++) {
+        const struct ink_served *served = ink_catalog_model(catalog, m);
+        struct ink_counter rows[INK_COUNTERS_MAX];
+
+        if (i >= ink_served_counters(served, rows))
+            continue;
+        if (m == 0)
+            st = ink_buf_addf(out, "# HELP inkstone_%s %s\n# TYPE inkstone_%s %s\n", rows[i].name,
+                              rows[i].help, rows[i].name, rows[i].type);
+        if (st == INK_OK)
+            st = ink_buf_addf(out, "inkstone_%s{model=\"%s\"} %.15g\n", rows[i].name,
+                              ink_served_name(served), rows[i].value);
+    }
+    return st;
+}
+
+static enum ink_status write_metrics(struct ink_server *s, struct ink_buf *out)
+{
+    struct ink_catalog *catalog = atomic_load(&s->catalog);
+    enum ink_status st = ink_buf_addf(out,
+                                      "# HELP inkstone_ready Models are loaded and work is taken.\n"
+                                      "# TYPE inkstone_ready gauge\ninkstone_ready %d\n",
+                                      state_word(s)[0] == 'r');
+
+    if (st == INK_OK)
+        st = metrics_write(&s->metrics, out);
+    for (int i = 0; catalog && i < INK_COUNTERS_MAX && st == INK_OK; i++)
+        st = write_engine_row(catalog, i, out);
+    return st;
+}
+
 enum ink_status route_metrics(struct request *rq, struct ink_err *err)
 {
     struct ink_buf text;
-    enum ink_status st;
 
     ink_buf_init(&text, METRICS_MAX);
-    st = ink_buf_addf(
-        &text,
-        "# HELP inkstone_ready Models are loaded and work is taken.\n# TYPE inkstone_ready gauge\n"
-        "inkstone_ready %d\n",
-        state_word(rq->server)[0] == 'r');
-    if (st == INK_OK)
-        st = metrics_write(&rq->server->metrics, &text);
+    enum ink_status st = write_metrics(rq->server, &text);
     if (st != INK_OK) {
         ink_buf_release(&text);
         return ink_err_set(err, st, "the metrics do not fit into %d bytes", METRICS_MAX);

@@ -2,6 +2,7 @@
 #include "fake_task.h"
 
 #include "task/catalog.h"
+#include "task/counters.h"
 #include "task/rewrite.h"
 #include "task/score.h"
 #include "task/task.h"
@@ -141,6 +142,14 @@ int ink_served_max_target(const struct ink_served *s)
 {
     (void)s;
     return 256;
+}
+
+int ink_served_counters(const struct ink_served *s, struct ink_counter *out)
+{
+    (void)s;
+    out[0] = (struct ink_counter){ "jobs_cancelled_total", "counter", "Jobs whose reader left.",
+                                   atomic_load(&n_cancelled) };
+    return 1;
 }
 
 /* --- tokens ----------------------------------------------------------------------------------- */

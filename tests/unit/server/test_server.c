@@ -388,6 +388,7 @@ static void a_lost_client_cancels_its_task(void **state)
     }
     char *answer = client_get(port, "/metrics", "");
     assert_non_null(strstr(answer, "inkstone_http_clients_gone_total 3\n"));
+    assert_non_null(strstr(answer, "inkstone_jobs_cancelled_total{model=\"fake\"}"));
     assert_non_null(strstr(answer, "{route=\"/v1/rewrite\",code=\"499\"} 3\n"));
     free(answer);
 }
