@@ -1,0 +1,37 @@
+#ifndef ENGINE_ROW_MATH_H
+#define ENGINE_ROW_MATH_H
+
+#include <stdbool.h>
+
+/*
+ * The passes over a row of logits, in blocks of ROW_BLOCK values. Rows are padded to whole blocks
+ * with -infinity and aligned to 64 bytes.
+ *
+ * All implementations do the same operations in the same order, eight lanes at a time, so the
+ * result does not depend on which one the processor can run. Pure.
+ */
+enum { ROW_BLOCK = 64 };
+
+struct row_math {
+    const char *name;
+    /* Copies n values (any n); false when one of them is infinite or not a number. */
+    bool (*copy)(const float *src, float *dst, int n);
+    /* block_max[b] = the largest value of block b. */
+    void (*block_max)(const float *x, int n_blocks, float *block_max);
+    /* block_sum[b] = sum of exp((x - shift) * scale) over block b; no term exceeds 1. */
+    void (*block_sum)(const float *x, const float *block_max, int n_blocks, float shift, float scale,
+                      float *block_sum);
+    /* The same, and w[i] = the terms; w is not written in blocks whose sum is 0. */
+    void (*weights)(const float *x, const float *block_max, int n_blocks, float shift, float scale,
+                    float *w, float *block_sum);
+    /* w[i] = 0 where x[i] < cut, and the sums of what is left. */
+    void (*cut)(const float *x, const float *block_max, int n_blocks, float cut, float *w,
+                float *block_sum);
+};
+
+/* The fastest one that this processor runs. */
+const struct row_math *row_math_best(void);
+/* The one that every processor runs: for tests. */
+const struct row_math *row_math_portable(void);
+
+#endif
