@@ -288,7 +288,8 @@ class Maker:
             block = rng.choice(blocks)
             filler = Filler(rng, train, False)
             lines = rng.sample(block, 2) if rng.random() < 0.85 else [rng.choice(block)] * 2
-            source, target = (fill(rewriting.choose(line, rng), filler) for line in lines)
+            shared = {}
+            source, target = (fill(rewriting.choose(line, rng, shared), filler) for line in lines)
             if source == target:
                 continue
             if rng.random() < 0.3:

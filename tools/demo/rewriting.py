@@ -273,6 +273,22 @@ def clause_rewrites(text):
     m = re.search(f"^((?!它|他|她|我|你|自己){CLAUSE}{{2,6}}?)被({SUBJECT})(吃完|吃光|喝完|喝光|弄丢|打破|打碎|弄坏|摔坏|拿走|借走|卖掉|修好)了", text)
     if m:
         add(f"{m.group(2)}把{m.group(1)}{m.group(3)}了" + text[m.end():])
+    m = re.search("连([^，。连]{1,6})(都|也)", text)
+    if m:
+        add(text[:m.start(2)] + ("也" if m.group(2) == "都" else "都") + text[m.end(2):])
+    m = re.search("(?<!如果)(?<!那)(就要|快要|马上要)([^，。]{1,6})了([。，！])", text)
+    if m:
+        for word in ("就要", "快要", "马上要"):
+            add(text[:m.start(1)] + word + text[m.end(1):])
+    m = re.search("给(我们|我|你|他|她|大家|客人|孩子|妈妈|爸爸)(做|买|准备|介绍|拍|讲|唱|写|画|带来|解释|翻译|安排|提供|开门|倒)", text)
+    if m:
+        add(text[:m.start()] + "为" + text[m.start() + 1:])
+    m = re.search("(?<![因认以成作变])为(员工|我们|我|你|他|她|大家|客人|顾客|旅客|学生|孩子|妈妈)(做|买|准备|介绍|安排|提供|举办)", text)
+    if m:
+        add(text[:m.start()] + "给" + text[m.start() + 1:])
+    m = re.search("让(我们|我|他|她|你|大家)(去|来|洗|做|买|写|准备|打扫|帮|带|重新|早点|多|少|在|把|给|马上)", text)
+    if m:
+        add(text[:m.start()] + "叫" + text[m.start() + 1:])
     m = re.fullmatch(f"((?:{SUBJECT}|我爸爸|我妈妈|他爸爸|她妈妈|我哥哥|我姐姐))(?:是)(?:一个|一名|一位)?({OCCUPATION})。", text)
     if m and m.group(1) not in ("我们", "他们", "她们", "咱们", "大家"):
         for v in (f"{m.group(1)}是一名{m.group(2)}。", f"{m.group(1)}是一位{m.group(2)}。", f"{m.group(1)}是个{m.group(2)}。"):
@@ -310,8 +326,16 @@ def load_blocks(path=os.path.join(HERE, "grammar.txt")):
     return blocks
 
 
-def choose(pattern, rng):
-    """Picks one alternative of every (a|b|c)."""
+def choose(pattern, rng, shared):
+    """Picks one alternative of every (a|b|c), where all mean the same, and of every [a|b|c], where they don't:
+    shared remembers the choice, so that both sentences of a pair say the same."""
+    while True:
+        m = re.search(r"\[([^\[\]]*)\]", pattern)
+        if not m:
+            break
+        if m.group(1) not in shared:
+            shared[m.group(1)] = rng.choice(m.group(1).split("|"))
+        pattern = pattern[:m.start()] + shared[m.group(1)] + pattern[m.end():]
     while True:
         m = re.search(r"\(([^()]*)\)", pattern)
         if not m:
