@@ -20,8 +20,9 @@ enum { MAX_INDEX_BYTES = 64 << 20 };
 
 size_t source_type_size(enum source_type type)
 {
-    static const size_t sizes[] = { [SOURCE_F32] = 4, [SOURCE_F16] = 2, [SOURCE_BF16] = 2, [SOURCE_F64] = 8,
-                                    [SOURCE_OTHER] = 0 };
+    static const size_t sizes[] = {
+        [SOURCE_F32] = 4, [SOURCE_F16] = 2, [SOURCE_BF16] = 2, [SOURCE_F64] = 8, [SOURCE_OTHER] = 0
+    };
 
     return sizes[type];
 }
@@ -36,7 +37,8 @@ struct source_tensor *checkpoint_add(struct checkpoint *c, const char *name, siz
     }
     struct source_tensor *t = &c->tensors[c->n_tensors++];
 
-    *t = (struct source_tensor){ .name = ink_arena_strndup(c->arena, name, name_len), .type_name = "?" };
+    *t = (struct source_tensor){ .name = ink_arena_strndup(c->arena, name, name_len),
+                                 .type_name = "?" };
     return t;
 }
 
@@ -46,7 +48,8 @@ static enum ink_status add_file(struct checkpoint *c, char *path, bool torch, st
     enum ink_status st;
 
     if (c->n_files == CHECKPOINT_MAX_FILES) {
-        st = ink_err_set(err, INK_CORRUPT, "%s: more than %d weight files", path, CHECKPOINT_MAX_FILES);
+        st = ink_err_set(err, INK_CORRUPT, "%s: more than %d weight files", path,
+                         CHECKPOINT_MAX_FILES);
         free(path);
         return st;
     }
@@ -68,7 +71,9 @@ const struct source_tensor *checkpoint_find(const struct checkpoint *c, const ch
 {
     struct source_tensor wanted = { .name = name };
 
-    return c->n_tensors > 0 ? bsearch(&wanted, c->tensors, c->n_tensors, sizeof(wanted), compare_tensors) : NULL;
+    return c->n_tensors > 0
+               ? bsearch(&wanted, c->tensors, c->n_tensors, sizeof(wanted), compare_tensors)
+               : NULL;
 }
 
 const char *checkpoint_path_of(const struct checkpoint *c, const struct source_tensor *t)
@@ -103,21 +108,24 @@ static int file_number(const struct checkpoint *c, const char *path)
 /* A file name of an index is a plain name in the same folder, never a path. */
 static bool is_plain_name(const char *name)
 {
-    return name && name[0] != '\0' && !strchr(name, '/') && strcmp(name, "..") != 0 && strcmp(name, ".") != 0;
+    return name && name[0] != '\0' && !strchr(name, '/') && strcmp(name, "..") != 0 &&
+           strcmp(name, ".") != 0;
 }
 
-static enum ink_status add_shards(struct checkpoint *c, const char *dir, const char *index_path, json_t *map,
-                                  bool torch, struct ink_err *err)
+static enum ink_status add_shards(struct checkpoint *c, const char *dir, const char *index_path,
+                                  json_t *map, bool torch, struct ink_err *err)
 {
     const char *tensor;
     json_t *v;
     enum ink_status st;
 
-    json_object_foreach (map, tensor, v) {
+    json_object_foreach(map, tensor, v)
+    {
         const char *name = json_string_value(v);
 
         if (!is_plain_name(name))
-            return ink_err_set(err, INK_CORRUPT, "%s: tensor %s: no plain file name", index_path, tensor);
+            return ink_err_set(err, INK_CORRUPT, "%s: tensor %s: no plain file name", index_path,
+                               tensor);
         char *path = ink_path_join(dir, name);
 
         if (file_number(c, path) >= 0) {
@@ -125,7 +133,8 @@ static enum ink_status add_shards(struct checkpoint *c, const char *dir, const c
             continue;
         }
         if (!ink_file_exists(path)) {
-            st = ink_err_set(err, INK_NOT_FOUND, "%s: missing; %s names it for tensor %s", path, index_path, tensor);
+            st = ink_err_set(err, INK_NOT_FOUND, "%s: missing; %s names it for tensor %s", path,
+                             index_path, tensor);
             free(path);
             return st;
         }
@@ -135,19 +144,22 @@ static enum ink_status add_shards(struct checkpoint *c, const char *dir, const c
     return INK_OK;
 }
 
-static enum ink_status check_shards(const struct checkpoint *c, const char *dir, json_t *map, struct ink_err *err)
+static enum ink_status check_shards(const struct checkpoint *c, const char *dir, json_t *map,
+                                    struct ink_err *err)
 {
     const char *tensor;
     json_t *v;
 
-    json_object_foreach (map, tensor, v) {
+    json_object_foreach(map, tensor, v)
+    {
         const struct source_tensor *t = checkpoint_find(c, tensor);
         char *path = ink_path_join(dir, json_string_value(v));
         bool there = t && strcmp(checkpoint_path_of(c, t), path) == 0;
         enum ink_status st = INK_OK;
 
         if (!there)
-            st = ink_err_set(err, INK_CORRUPT, "%s: tensor %s: not in the file, though the index says so", path,
+            st = ink_err_set(err, INK_CORRUPT,
+                             "%s: tensor %s: not in the file, though the index says so", path,
                              tensor);
         free(path);
         if (st != INK_OK)
@@ -156,8 +168,8 @@ static enum ink_status check_shards(const struct checkpoint *c, const char *dir,
     return INK_OK;
 }
 
-static enum ink_status open_index(struct checkpoint *c, const char *dir, const char *index_path, bool torch,
-                                  struct ink_err *err)
+static enum ink_status open_index(struct checkpoint *c, const char *dir, const char *index_path,
+                                  bool torch, struct ink_err *err)
 {
     json_t *index = NULL;
     char *text = NULL;
@@ -176,7 +188,8 @@ static enum ink_status open_index(struct checkpoint *c, const char *dir, const c
         st = ink_err_set(err, INK_CORRUPT, "%s: no weight_map in it", index_path);
         goto out;
     }
-    if ((st = add_shards(c, dir, index_path, map, torch, err)) == INK_OK && (st = sort_tensors(c, err)) == INK_OK)
+    if ((st = add_shards(c, dir, index_path, map, torch, err)) == INK_OK &&
+        (st = sort_tensors(c, err)) == INK_OK)
         st = check_shards(c, dir, map, err);
 out:
     json_decref(index);
@@ -221,9 +234,10 @@ enum ink_status checkpoint_open(const char *dir, struct checkpoint **out, struct
         break;
     }
     if (i == sizeof(layouts) / sizeof(layouts[0]))
-        st = ink_err_set(err, INK_NOT_FOUND,
-                         "%s: no weights: neither model.safetensors nor pytorch_model.bin (nor an index of shards)",
-                         dir);
+        st = ink_err_set(
+            err, INK_NOT_FOUND,
+            "%s: no weights: neither model.safetensors nor pytorch_model.bin (nor an index of shards)",
+            dir);
     if (st == INK_OK && c->n_tensors == 0)
         st = ink_err_set(err, INK_CORRUPT, "%s: no tensors in its weight files", dir);
     if (st != INK_OK) {
@@ -256,20 +270,22 @@ enum ink_status source_reader_open(const struct checkpoint *c, const struct sour
     const char *path = checkpoint_path_of(c, t);
 
     if (t->type == SOURCE_OTHER)
-        return ink_err_set(err, INK_UNSUPPORTED, "%s: tensor %s: elements of type %s are not supported", path,
-                           t->name, t->type_name);
-    if (!t->contiguous)
         return ink_err_set(err, INK_UNSUPPORTED,
-                           "%s: tensor %s: not stored contiguously; save the checkpoint again as safetensors", path,
-                           t->name);
+                           "%s: tensor %s: elements of type %s are not supported", path, t->name,
+                           t->type_name);
+    if (!t->contiguous)
+        return ink_err_set(
+            err, INK_UNSUPPORTED,
+            "%s: tensor %s: not stored contiguously; save the checkpoint again as safetensors",
+            path, t->name);
     *out = (struct source_reader){ .c = c, .t = t };
     if (c->files[t->file].zip)
         return torch_bin_start(&c->files[t->file], t, &out->zip_file, err);
     return INK_OK;
 }
 
-enum ink_status source_reader_next(struct source_reader *r, size_t len, void *scratch, const void **out,
-                                   struct ink_err *err)
+enum ink_status source_reader_next(struct source_reader *r, size_t len, void *scratch,
+                                   const void **out, struct ink_err *err)
 {
     const struct checkpoint_file *f = &r->c->files[r->t->file];
 

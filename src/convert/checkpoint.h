@@ -22,33 +22,34 @@ enum { SOURCE_MAX_DIMS = 8, CHECKPOINT_MAX_TENSORS = 65536, CHECKPOINT_MAX_FILES
 
 struct source_tensor {
     const char *name;
-    const char *type_name;              /* as the file spells it: "F32", "BFloat16Storage" */
+    const char *type_name; /* as the file spells it: "F32", "BFloat16Storage" */
     enum source_type type;
     int n_dims;
-    int64_t shape[SOURCE_MAX_DIMS];     /* outermost first */
-    bool contiguous;                    /* elements lie in order without gaps; others cannot be read */
-    int file;                           /* index into the checkpoint's files */
-    uint64_t entry;                     /* torch: the storage's place in the zip */
-    uint64_t offset;                    /* bytes: in the file, or for torch in the storage */
-    uint64_t size;                      /* bytes */
+    int64_t shape[SOURCE_MAX_DIMS]; /* outermost first */
+    bool contiguous;                /* elements lie in order without gaps; others cannot be read */
+    int file;                       /* index into the checkpoint's files */
+    uint64_t entry;                 /* torch: the storage's place in the zip */
+    uint64_t offset;                /* bytes: in the file, or for torch in the storage */
+    uint64_t size;                  /* bytes */
 };
 
 struct checkpoint_file {
-    char *path;             /* owned */
-    struct ink_map map;     /* safetensors; empty otherwise */
-    void *zip;              /* torch: struct zip *; NULL otherwise */
+    char *path;         /* owned */
+    struct ink_map map; /* safetensors; empty otherwise */
+    void *zip;          /* torch: struct zip *; NULL otherwise */
 };
 
 struct checkpoint {
     struct ink_arena *arena;
     struct checkpoint_file files[CHECKPOINT_MAX_FILES];
     int n_files;
-    struct source_tensor *tensors;      /* by name, after checkpoint_open() */
+    struct source_tensor *tensors; /* by name, after checkpoint_open() */
     size_t n_tensors, cap_tensors;
 };
 
-INK_NODISCARD enum ink_status checkpoint_open(const char *dir, struct checkpoint **out, struct ink_err *err);
-void checkpoint_close(struct checkpoint *c);            /* NULL is fine */
+INK_NODISCARD enum ink_status checkpoint_open(const char *dir, struct checkpoint **out,
+                                              struct ink_err *err);
+void checkpoint_close(struct checkpoint *c); /* NULL is fine */
 
 const struct source_tensor *checkpoint_find(const struct checkpoint *c, const char *name);
 const char *checkpoint_path_of(const struct checkpoint *c, const struct source_tensor *t);
@@ -60,11 +61,12 @@ size_t source_type_size(enum source_type type);
 struct source_reader {
     const struct checkpoint *c;
     const struct source_tensor *t;
-    uint64_t pos;           /* bytes read so far */
-    void *zip_file;         /* torch: struct zip_file * */
+    uint64_t pos;   /* bytes read so far */
+    void *zip_file; /* torch: struct zip_file * */
 };
 
-INK_NODISCARD enum ink_status source_reader_open(const struct checkpoint *c, const struct source_tensor *t,
+INK_NODISCARD enum ink_status source_reader_open(const struct checkpoint *c,
+                                                 const struct source_tensor *t,
                                                  struct source_reader *out, struct ink_err *err);
 /*
  * The next `len` bytes: `*out` points into the map where there is one, else to `scratch` (room for `len`, aligned to

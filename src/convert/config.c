@@ -12,24 +12,24 @@ enum { MAX_CONFIG_BYTES = 4 << 20 };
 
 struct family {
     const char *name;
-    const char *classes[3];     /* of transformers, that have encoder, decoder and head */
+    const char *classes[3]; /* of transformers, that have encoder, decoder and head */
     const char *feed_forward;
     int64_t vocab_size, d_ff, n_layers, n_heads;
     bool bias_per_layer, scales_output;
 };
 
 static const struct family families[] = {
-    { "t5", { "T5ForConditionalGeneration", "T5WithLMHeadModel" }, "relu", 32128, 2048, 6, 8, false, true },
+    { "t5",
+      { "T5ForConditionalGeneration", "T5WithLMHeadModel" },
+      "relu",
+      32128,
+      2048,
+      6,
+      8,
+      false,
+      true },
     { "mt5", { "MT5ForConditionalGeneration" }, "gated-gelu", 250112, 1024, 8, 6, false, false },
     { "umt5", { "UMT5ForConditionalGeneration" }, "gated-gelu", 250112, 1024, 8, 6, true, true },
-};
-
-static const struct {
-    const char *source, *name;
-} activations[] = {
-    { "relu", "relu" },           { "gelu_new", "gelu_tanh" }, { "gelu_pytorch_tanh", "gelu_tanh" },
-    { "gelu_fast", "gelu_tanh" }, { "gelu", "gelu" },          { "silu", "silu" },
-    { "swish", "silu" },
 };
 
 static const struct family *find_family(const char *name)
@@ -49,7 +49,8 @@ static enum ink_status check_class(const json_t *root, const struct family *f, s
 
     if (json_array_size(list) == 0)
         return INK_OK;
-    json_array_foreach (list, i, v) {
+    json_array_foreach(list, i, v)
+    {
         for (size_t c = 0; c < 3 && f->classes[c]; c++) {
             if (json_is_string(v) && strcmp(json_string_value(v), f->classes[c]) == 0)
                 return INK_OK;
@@ -60,7 +61,8 @@ static enum ink_status check_class(const json_t *root, const struct family *f, s
                        json_is_string(v) ? json_string_value(v) : "?", f->classes[0]);
 }
 
-static enum ink_status read_family(const json_t *root, const struct family **out, struct ink_err *err)
+static enum ink_status read_family(const json_t *root, const struct family **out,
+                                   struct ink_err *err)
 {
     const char *name = NULL;
     size_t len;
@@ -72,34 +74,44 @@ static enum ink_status read_family(const json_t *root, const struct family **out
         return ink_err_set(err, INK_INVALID, "model_type: missing");
     *out = find_family(name);
     if (!*out)
-        return ink_err_set(err, INK_UNSUPPORTED, "model_type: %s is not supported; t5, mt5 and umt5 are", name);
-    if (ink_json_has(root, "quantization_config"))
         return ink_err_set(err, INK_UNSUPPORTED,
-                           "quantization_config: the weights are already quantized; use the original checkpoint");
+                           "model_type: %s is not supported; t5, mt5 and umt5 are", name);
+    if (ink_json_has(root, "quantization_config"))
+        return ink_err_set(
+            err, INK_UNSUPPORTED,
+            "quantization_config: the weights are already quantized; use the original checkpoint");
     return check_class(root, *out, err);
 }
 
-/* "gated-gelu" -> gated, tanh form; "relu" -> plain. */
+/* transformers reads "gated-gelu" as the tanh form, whatever gelu means elsewhere. */
+static const struct {
+    const char *spec, *activation;
+    bool is_gated;
+} feed_forwards[] = {
+    { "relu", "relu", false },
+    { "gated-gelu", "gelu_tanh", true },
+    { "gated-gelu_new", "gelu_tanh", true },
+    { "gated-gelu_pytorch_tanh", "gelu_tanh", true },
+};
+
 static enum ink_status read_activation(const json_t *root, const char *preset, struct t5_config *c,
                                        struct ink_err *err)
 {
-    const char *spec = preset, *name;
+    const char *spec = preset;
     size_t len;
     enum ink_status st = ink_json_string(root, "feed_forward_proj", &spec, &len, err);
 
     if (st != INK_OK)
         return st;
-    c->is_gated = strncmp(spec, "gated-", 6) == 0;
-    name = c->is_gated ? spec + 6 : spec;
-    if (strcmp(spec, "gated-gelu") == 0)
-        name = "gelu_new";      /* as transformers reads it, whatever gelu means elsewhere */
-    for (size_t i = 0; i < sizeof(activations) / sizeof(activations[0]); i++) {
-        if (strcmp(activations[i].source, name) == 0) {
-            c->activation = activations[i].name;
+    for (size_t i = 0; i < sizeof(feed_forwards) / sizeof(feed_forwards[0]); i++) {
+        if (strcmp(feed_forwards[i].spec, spec) == 0) {
+            c->is_gated = feed_forwards[i].is_gated;
+            c->activation = feed_forwards[i].activation;
             return INK_OK;
         }
     }
-    return ink_err_set(err, INK_UNSUPPORTED, "feed_forward_proj: %s is not supported", spec);
+    return ink_err_set(err, INK_UNSUPPORTED,
+                       "feed_forward_proj: %s is not supported; relu and gated-gelu are", spec);
 }
 
 /* Sizes: large enough for any published model, small enough that products of two fit in 63 bits. */
@@ -127,8 +139,10 @@ static enum ink_status read_sizes(const json_t *root, const struct family *f, st
         return st;
     n_decoder = n_encoder;
     if ((st = ink_json_int(root, "num_decoder_layers", 1, 256, &n_decoder, err)) != INK_OK ||
-        (st = ink_json_int(root, "relative_attention_num_buckets", 4, 1 << 16, &c->n_buckets, err)) != INK_OK ||
-        (st = ink_json_int(root, "relative_attention_max_distance", 2, 1 << 24, &c->max_distance, err)) != INK_OK ||
+        (st = ink_json_int(root, "relative_attention_num_buckets", 4, 1 << 16, &c->n_buckets,
+                           err)) != INK_OK ||
+        (st = ink_json_int(root, "relative_attention_max_distance", 2, 1 << 24, &c->max_distance,
+                           err)) != INK_OK ||
         (st = ink_json_int(root, "n_positions", 1, 1 << 24, &c->n_positions, err)) != INK_OK ||
         (st = ink_json_number(root, "layer_norm_epsilon", 0.0, 1.0, &c->epsilon, err)) != INK_OK)
         return st;
@@ -138,8 +152,8 @@ static enum ink_status read_sizes(const json_t *root, const struct family *f, st
 }
 
 /* A token id; a list counts by its first entry. */
-static enum ink_status read_id(const json_t *root, const char *name, const struct t5_config *c, int64_t *out,
-                               struct ink_err *err)
+static enum ink_status read_id(const json_t *root, const char *name, const struct t5_config *c,
+                               int64_t *out, struct ink_err *err)
 {
     const json_t *v = json_object_get(root, name);
 
@@ -148,7 +162,8 @@ static enum ink_status read_id(const json_t *root, const char *name, const struc
     if (!v || json_is_null(v))
         return INK_OK;
     if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) >= c->vocab_size)
-        return ink_err_set(err, INK_INVALID, "%s: no token number below %lld", name, (long long)c->vocab_size);
+        return ink_err_set(err, INK_INVALID, "%s: no token number below %lld", name,
+                           (long long)c->vocab_size);
     *out = json_integer_value(v);
     return INK_OK;
 }
@@ -210,12 +225,14 @@ static enum ink_status load(const char *path, json_t **out, struct ink_err *err)
 
 enum ink_status config_load(const char *dir, struct t5_config *out, struct ink_err *err)
 {
-    char *path = ink_path_join(dir, "config.json"), *generation = ink_path_join(dir, "generation_config.json");
+    char *path = ink_path_join(dir, "config.json"),
+         *generation = ink_path_join(dir, "generation_config.json");
     json_t *root = NULL, *more = NULL;
     enum ink_status st;
 
     if (!ink_file_exists(path)) {
-        st = ink_err_set(err, INK_NOT_FOUND, "%s: no config.json: not a Hugging Face checkpoint folder", dir);
+        st = ink_err_set(err, INK_NOT_FOUND,
+                         "%s: no config.json: not a Hugging Face checkpoint folder", dir);
         goto out;
     }
     if ((st = load(path, &root, err)) != INK_OK)

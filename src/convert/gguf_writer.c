@@ -29,7 +29,8 @@ void gguf_writer_release(struct gguf_writer *w)
     *w = (struct gguf_writer){ 0 };
 }
 
-void gguf_writer_add(struct gguf_writer *w, const char *name, enum ggml_type type, int n_dims, const int64_t *ne)
+void gguf_writer_add(struct gguf_writer *w, const char *name, enum ggml_type type, int n_dims,
+                     const int64_t *ne)
 {
     struct ggml_tensor *t = ggml_new_tensor(w->tensors, type, n_dims, ne);
 
@@ -56,7 +57,8 @@ int64_t gguf_writer_total(const struct gguf_writer *w)
     return (int64_t)total;
 }
 
-static enum ink_status write_all(struct gguf_writer *w, const void *bytes, size_t len, struct ink_err *err)
+static enum ink_status write_all(struct gguf_writer *w, const void *bytes, size_t len,
+                                 struct ink_err *err)
 {
     if (fwrite(bytes, 1, len, w->file.fp) != len)
         return ink_err_set(err, INK_IO, "%s: write failed: %s", w->file.path, strerror(errno));
@@ -86,13 +88,15 @@ enum ink_status gguf_writer_start(struct gguf_writer *w, const char *path, struc
         return st;
     if (fstatvfs(fileno(w->file.fp), &disk) == 0 &&
         (uint64_t)total / disk.f_frsize > (uint64_t)disk.f_bavail)
-        return ink_err_set(err, INK_IO, "%s: not enough room on the disk: needs %lld MB, %llu MB are free", path,
+        return ink_err_set(err, INK_IO,
+                           "%s: not enough room on the disk: needs %lld MB, %llu MB are free", path,
                            (long long)(total / 1000000),
                            (unsigned long long)(disk.f_bavail * disk.f_frsize / 1000000));
     return write_meta(w, err);
 }
 
-enum ink_status gguf_writer_data(struct gguf_writer *w, const void *bytes, size_t len, struct ink_err *err)
+enum ink_status gguf_writer_data(struct gguf_writer *w, const void *bytes, size_t len,
+                                 struct ink_err *err)
 {
     static const uint8_t zeros[GGUF_DEFAULT_ALIGNMENT];
     size_t size = gguf_get_tensor_size(w->keys, w->next);

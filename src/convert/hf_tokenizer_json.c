@@ -22,9 +22,11 @@ enum { MAX_PARTS = 16, N_BYTES = 256 };
 
 int64_t json_token_id(const json_t *v)
 {
-    double id = json_number_value(v);   /* 0 for what is no number */
+    double id = json_number_value(v); /* 0 for what is no number */
 
-    return json_is_number(v) && id >= 0.0 && id < (double)VOCAB_MAX_PIECES && id == floor(id) ? (int64_t)id : -1;
+    return json_is_number(v) && id >= 0.0 && id < (double)VOCAB_MAX_PIECES && id == floor(id)
+               ? (int64_t)id
+               : -1;
 }
 
 static const char *type_of(const json_t *part)
@@ -85,7 +87,8 @@ static enum ink_status read_charsmap(const json_t *part, struct vocab *v, struct
     if (json_is_null(text))
         return INK_OK;
     if (!json_is_string(text) || len > VOCAB_MAX_CHARSMAP)
-        return ink_err_set(err, INK_CORRUPT, "normalizer: precompiled_charsmap is missing or too large");
+        return ink_err_set(err, INK_CORRUPT,
+                           "normalizer: precompiled_charsmap is missing or too large");
     char *bytes = ink_arena_alloc(v->arena, len + 1);
 
     if (!decode_base64(json_string_value(text), len, bytes, &n))
@@ -99,14 +102,16 @@ static enum ink_status read_charsmap(const json_t *part, struct vocab *v, struct
 /* {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " " or "▁"} */
 static bool merges_spaces(const json_t *part)
 {
-    const char *pattern = json_string_value(json_object_get(json_object_get(part, "pattern"), "Regex"));
+    const char *pattern =
+        json_string_value(json_object_get(json_object_get(part, "pattern"), "Regex"));
     const char *content = json_string_value(json_object_get(part, "content"));
 
     return pattern && content && strcmp(pattern, " {2,}") == 0 &&
            (strcmp(content, " ") == 0 || strcmp(content, "\xe2\x96\x81") == 0);
 }
 
-static enum ink_status read_normalizer_part(const json_t *part, struct vocab *v, struct ink_err *err)
+static enum ink_status read_normalizer_part(const json_t *part, struct vocab *v,
+                                            struct ink_err *err)
 {
     if (is_type(part, "Precompiled"))
         return read_charsmap(part, v, err);
@@ -117,7 +122,8 @@ static enum ink_status read_normalizer_part(const json_t *part, struct vocab *v,
     return ink_err_set(err, INK_UNSUPPORTED, "normalizer: %s is not supported", type_of(part));
 }
 
-static enum ink_status read_pre_tokenizer_part(const json_t *part, struct vocab *v, struct ink_err *err)
+static enum ink_status read_pre_tokenizer_part(const json_t *part, struct vocab *v,
+                                               struct ink_err *err)
 {
     const char *scheme = json_string_value(json_object_get(part, "prepend_scheme"));
     const char *mark = json_string_value(json_object_get(part, "replacement"));
@@ -127,7 +133,8 @@ static enum ink_status read_pre_tokenizer_part(const json_t *part, struct vocab 
         return INK_OK;
     }
     if (!is_type(part, "Metaspace") || (mark && strcmp(mark, "\xe2\x96\x81") != 0))
-        return ink_err_set(err, INK_UNSUPPORTED, "pre_tokenizer: %s is not supported", type_of(part));
+        return ink_err_set(err, INK_UNSUPPORTED, "pre_tokenizer: %s is not supported",
+                           type_of(part));
     v->add_dummy_prefix = scheme ? strcmp(scheme, "never") != 0
                                  : !json_is_false(json_object_get(part, "add_prefix_space"));
     return INK_OK;
@@ -136,8 +143,8 @@ static enum ink_status read_pre_tokenizer_part(const json_t *part, struct vocab 
 typedef enum ink_status part_fn(const json_t *part, struct vocab *v, struct ink_err *err);
 
 /* One part, or a Sequence whose parts are the list `key`. */
-static enum ink_status read_parts(const json_t *root, const char *key, part_fn *read, struct vocab *v,
-                                  struct ink_err *err)
+static enum ink_status read_parts(const json_t *root, const char *key, part_fn *read,
+                                  struct vocab *v, struct ink_err *err)
 {
     const json_t *parts = json_object_get(root, key);
     enum ink_status st = INK_OK;
@@ -162,7 +169,8 @@ static enum ink_status read_pieces(const json_t *list, struct vocab *v, struct i
 
     if (json_array_size(list) == 0)
         return ink_err_set(err, INK_CORRUPT, "model: no vocab");
-    json_array_foreach (list, i, entry) {
+    json_array_foreach(list, i, entry)
+    {
         const json_t *text = json_array_get(entry, 0), *score = json_array_get(entry, 1);
 
         if (!json_is_string(text) || !json_is_number(score))
@@ -192,7 +200,8 @@ static enum ink_status mark_bytes(struct vocab *v, struct ink_err *err)
         }
     }
     if (n != N_BYTES)
-        return ink_err_set(err, INK_CORRUPT, "model: byte_fallback, but %d byte pieces instead of %d", n, N_BYTES);
+        return ink_err_set(err, INK_CORRUPT,
+                           "model: byte_fallback, but %d byte pieces instead of %d", n, N_BYTES);
     return INK_OK;
 }
 
@@ -202,14 +211,16 @@ static void mark_added(const json_t *list, struct vocab *v)
     const json_t *token;
     size_t i;
 
-    json_array_foreach (list, i, token) {
+    json_array_foreach(list, i, token)
+    {
         const char *text = json_string_value(json_object_get(token, "content"));
         int64_t n = json_token_id(json_object_get(token, "id"));
 
         if (!text || n < 0 || n >= v->n_pieces || v->pieces[n].type != PIECE_NORMAL ||
             strcmp(v->pieces[n].text, text) != 0)
             continue;
-        v->pieces[n].type = json_is_true(json_object_get(token, "special")) ? PIECE_CONTROL : PIECE_USER_DEFINED;
+        v->pieces[n].type =
+            json_is_true(json_object_get(token, "special")) ? PIECE_CONTROL : PIECE_USER_DEFINED;
     }
 }
 
@@ -220,7 +231,8 @@ enum ink_status hf_tokenizer_json_read(const json_t *root, struct vocab *v, stru
     enum ink_status st;
 
     if (!is_type(model, "Unigram"))
-        return ink_err_set(err, INK_UNSUPPORTED, "a tokenizer of kind %s; only Unigram is supported", type_of(model));
+        return ink_err_set(err, INK_UNSUPPORTED,
+                           "a tokenizer of kind %s; only Unigram is supported", type_of(model));
     if ((st = read_pieces(json_object_get(model, "vocab"), v, err)) != INK_OK)
         return st;
     if (unk < 0 || unk >= v->n_pieces)
@@ -235,8 +247,10 @@ enum ink_status hf_tokenizer_json_read(const json_t *root, struct vocab *v, stru
     v->eos = vocab_find(v, "</s>");
     v->pad = vocab_find(v, "<pad>");
     v->n_own = v->n_pieces;
-    st = read_parts(json_object_get(root, "normalizer"), "normalizers", read_normalizer_part, v, err);
+    st = read_parts(json_object_get(root, "normalizer"), "normalizers", read_normalizer_part, v,
+                    err);
     if (st == INK_OK)
-        st = read_parts(json_object_get(root, "pre_tokenizer"), "pretokenizers", read_pre_tokenizer_part, v, err);
+        st = read_parts(json_object_get(root, "pre_tokenizer"), "pretokenizers",
+                        read_pre_tokenizer_part, v, err);
     return st;
 }

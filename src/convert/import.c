@@ -55,7 +55,7 @@ struct import {
     int n_plan;
     struct gguf_writer writer;
     struct ink_digest *digest;
-    int64_t done, total;        /* bytes of source weights */
+    int64_t done, total; /* bytes of source weights */
     int n_threads;
 };
 
@@ -89,7 +89,8 @@ static enum ink_status check_paths(const char *dir, const char *out, struct ink_
     if (!ink_file_exists(dir))
         return ink_err_set(err, INK_NOT_FOUND, "%s: no such folder", dir);
     if (!ink_file_is_dir(dir))
-        return ink_err_set(err, INK_INVALID, "%s: not a folder; import takes a Hugging Face checkpoint folder", dir);
+        return ink_err_set(err, INK_INVALID,
+                           "%s: not a folder; import takes a Hugging Face checkpoint folder", dir);
     if (ink_file_is_dir(out))
         return ink_err_set(err, INK_INVALID, "%s: is a folder; name the file to write", out);
     return INK_OK;
@@ -105,11 +106,14 @@ static enum ink_status load(struct import *im, const char *dir, struct ink_err *
         (st = checkpoint_open(dir, &im->checkpoint, err)) != INK_OK)
         return st;
     /* What the family's tokenizer adds when the folder's files do not say. */
-    extra_ids = strcmp(im->config.family, "t5") == 0 ? 100 : strcmp(im->config.family, "umt5") == 0 ? 300 : 0;
+    extra_ids = strcmp(im->config.family, "t5") == 0     ? 100
+                : strcmp(im->config.family, "umt5") == 0 ? 300
+                                                         : 0;
     if ((st = vocab_load(&im->vocab, dir, im->config.vocab_size, extra_ids, err)) != INK_OK)
         return st;
     if (!im->vocab.escape_whitespaces)
-        return ink_err_set(err, INK_UNSUPPORTED, "%s: a tokenizer without escape_whitespaces is not supported", dir);
+        return ink_err_set(err, INK_UNSUPPORTED,
+                           "%s: a tokenizer without escape_whitespaces is not supported", dir);
     return INK_OK;
 }
 
@@ -128,7 +132,8 @@ static const struct source_tensor *find_embedding(const struct checkpoint *c)
 }
 
 static enum ink_status tensors_equal(const struct checkpoint *c, const struct source_tensor *a,
-                                     const struct source_tensor *b, bool *equal, struct ink_err *err)
+                                     const struct source_tensor *b, bool *equal,
+                                     struct ink_err *err)
 {
     const uint64_t step = 1 << 20;
     struct source_reader ra = { 0 }, rb = { 0 };
@@ -178,8 +183,10 @@ static enum ink_status find_head(struct import *im, struct ink_err *err)
         st = tensors_equal(im->checkpoint, head, embedding, &equal, err);
     im->config.has_own_head = head && !equal;
     if (!head && im->config.says_untied)
-        note(im, "config.json says tie_word_embeddings false, but there is no lm_head.weight: the embedding serves as "
-                 "the head");
+        note(
+            im,
+            "config.json says tie_word_embeddings false, but there is no lm_head.weight: the embedding serves as "
+            "the head");
     return st;
 }
 
@@ -193,7 +200,8 @@ static enum ggml_type choose_type(struct import *im, const struct tensor_spec *t
 {
     enum ggml_type type = types[im->options->type].type;
     int64_t width = t->shape[t->n_dims - 1];
-    bool is_head = t->kind == TENSOR_OUTPUT || (t->kind == TENSOR_EMBEDDING && !im->config.has_own_head);
+    bool is_head =
+        t->kind == TENSOR_OUTPUT || (t->kind == TENSOR_EMBEDDING && !im->config.has_own_head);
 
     if (t->kind == TENSOR_SMALL)
         return GGML_TYPE_F32;
@@ -248,10 +256,12 @@ static enum ink_status plan(struct import *im, const char *dir, struct ink_err *
         struct planned *p = &im->plan[i];
 
         p->spec = specs[i];
-        p->source = p->spec.kind == TENSOR_EMBEDDING ? find_embedding(im->checkpoint)
-                                                     : checkpoint_find(im->checkpoint, p->spec.source);
+        p->source = p->spec.kind == TENSOR_EMBEDDING
+                        ? find_embedding(im->checkpoint)
+                        : checkpoint_find(im->checkpoint, p->spec.source);
         if (!p->source) {
-            st = ink_err_set(err, INK_CORRUPT, "%s: tensor %s: missing in the checkpoint", dir, p->spec.source);
+            st = ink_err_set(err, INK_CORRUPT, "%s: tensor %s: missing in the checkpoint", dir,
+                             p->spec.source);
             break;
         }
         st = check_shape(im, &p->spec, p->source, err);
@@ -289,8 +299,10 @@ static void count_unused(struct import *im)
         n_strange++;
     }
     if (n_strange > 0)
-        note(im, "%d tensors of the checkpoint are of no use to this kind of model and were left out; the first is %.80s",
-             n_strange, first);
+        note(
+            im,
+            "%d tensors of the checkpoint are of no use to this kind of model and were left out; the first is %.80s",
+            n_strange, first);
 }
 
 /* --- writing ----------------------------------------------------------------------------------------- */
@@ -319,7 +331,7 @@ static enum ink_status begin_file(struct import *im, const char *out, struct ink
     metadata_write_general(im->writer.keys, &im->card, im->options->type);
     metadata_write_config(im->writer.keys, &im->config);
     metadata_write_vocab(im->writer.keys, &im->vocab, &im->config);
-    gguf_set_val_str(im->writer.keys, digest_key, zeros);   /* known only at the end */
+    gguf_set_val_str(im->writer.keys, digest_key, zeros); /* known only at the end */
     for (int i = 0; i < im->n_plan; i++)
         add_to_file(im, &im->plan[i]);
     im->report->bytes_out = gguf_writer_total(&im->writer);
@@ -332,13 +344,14 @@ static void digest_begin(struct import *im)
     const struct t5_config *c = &im->config;
     char text[400];
 
-    int n = snprintf(text, sizeof(text),
-                     "inkstone weights 1 type=%s d_model=%lld d_kv=%lld d_ff=%lld heads=%lld enc=%d dec=%d "
-                     "buckets=%lld distance=%lld eps=%.9g act=%s gated=%d scale=%d own_head=%d start=%lld",
-                     types[im->options->type].name, (long long)c->d_model, (long long)c->d_kv, (long long)c->d_ff,
-                     (long long)c->n_heads, c->n_encoder_layers, c->n_decoder_layers, (long long)c->n_buckets,
-                     (long long)c->max_distance, c->epsilon, c->activation, c->is_gated, c->scale_output,
-                     c->has_own_head, (long long)c->decoder_start);
+    int n = snprintf(
+        text, sizeof(text),
+        "inkstone weights 1 type=%s d_model=%lld d_kv=%lld d_ff=%lld heads=%lld enc=%d dec=%d "
+        "buckets=%lld distance=%lld eps=%.9g act=%s gated=%d scale=%d own_head=%d start=%lld",
+        types[im->options->type].name, (long long)c->d_model, (long long)c->d_kv,
+        (long long)c->d_ff, (long long)c->n_heads, c->n_encoder_layers, c->n_decoder_layers,
+        (long long)c->n_buckets, (long long)c->max_distance, c->epsilon, c->activation, c->is_gated,
+        c->scale_output, c->has_own_head, (long long)c->decoder_start);
 
     im->digest = ink_digest_new();
     ink_digest_field(im->digest, text, (size_t)n);
@@ -357,17 +370,18 @@ static void add_piece_to_digest(void *arg)
     ink_digest_field(p->digest, p->bytes, p->len);
 }
 
-static enum ink_status refuse_values(const struct import *im, const struct planned *p, enum quantize_result why,
-                                     int64_t row, struct ink_err *err)
+static enum ink_status refuse_values(const struct import *im, const struct planned *p,
+                                     enum quantize_result why, int64_t row, struct ink_err *err)
 {
     const char *path = checkpoint_path_of(im->checkpoint, p->source);
 
     if (why == QUANTIZE_NOT_FINITE)
-        return ink_err_set(err, INK_CORRUPT, "%s: tensor %s: row %lld has a NaN or an infinity", path,
-                           p->source->name, (long long)row);
-    return ink_err_set(err, INK_INVALID,
-                       "%s: tensor %s: row %lld has values too large for %s; import with --type bf16 or f32", path,
-                       p->source->name, (long long)row, ggml_type_name(p->type));
+        return ink_err_set(err, INK_CORRUPT, "%s: tensor %s: row %lld has a NaN or an infinity",
+                           path, p->source->name, (long long)row);
+    return ink_err_set(
+        err, INK_INVALID,
+        "%s: tensor %s: row %lld has values too large for %s; import with --type bf16 or f32", path,
+        p->source->name, (long long)row, ggml_type_name(p->type));
 }
 
 /* Buffers for one tensor's pieces. */
@@ -376,10 +390,12 @@ struct buffers {
     float *scales;
 };
 
-static enum ink_status write_pieces(struct import *im, const struct planned *p, int64_t rows_per_piece,
-                                    const struct buffers *b, struct source_reader *reader, struct ink_err *err)
+static enum ink_status write_pieces(struct import *im, const struct planned *p,
+                                    int64_t rows_per_piece, const struct buffers *b,
+                                    struct source_reader *reader, struct ink_err *err)
 {
-    int64_t width = p->spec.shape[p->spec.n_dims - 1], n_rows = p->spec.n_dims == 2 ? p->spec.shape[0] : 1;
+    int64_t width = p->spec.shape[p->spec.n_dims - 1],
+            n_rows = p->spec.n_dims == 2 ? p->spec.shape[0] : 1;
     size_t row_bytes = (size_t)width * source_type_size(p->source->type);
     enum ink_status st;
 
@@ -420,7 +436,8 @@ static enum ink_status write_pieces(struct import *im, const struct planned *p, 
 
 static enum ink_status write_tensor(struct import *im, const struct planned *p, struct ink_err *err)
 {
-    int64_t width = p->spec.shape[p->spec.n_dims - 1], n_rows = p->spec.n_dims == 2 ? p->spec.shape[0] : 1;
+    int64_t width = p->spec.shape[p->spec.n_dims - 1],
+            n_rows = p->spec.n_dims == 2 ? p->spec.shape[0] : 1;
     int64_t row_bytes = width * (int64_t)source_type_size(p->source->type);
     struct source_reader reader;
     struct buffers b = { 0 };
@@ -439,7 +456,8 @@ static enum ink_status write_tensor(struct import *im, const struct planned *p, 
     if (p->type == GGML_TYPE_I8)
         b.scales = ink_try_alloc((size_t)n_rows, sizeof(*b.scales));
     if (!b.scratch || !b.out || (p->type == GGML_TYPE_I8 && !b.scales))
-        st = ink_err_set(err, INK_NO_MEMORY, "tensor %s: no memory for %lld rows", p->source->name, (long long)rows);
+        st = ink_err_set(err, INK_NO_MEMORY, "tensor %s: no memory for %lld rows", p->source->name,
+                         (long long)rows);
     if (st == INK_OK)
         st = write_pieces(im, p, rows, &b, &reader, err);
     if (st == INK_OK && b.scales)
@@ -494,16 +512,19 @@ static void fill_report(const struct import *im, int64_t start_ns)
     r->n_pieces = im->vocab.n_own;
     r->own_head = im->config.has_own_head;
     for (int i = 0; i < im->n_plan; i++)
-        r->n_weights += im->plan[i].spec.shape[0] * (im->plan[i].spec.n_dims == 2 ? im->plan[i].spec.shape[1] : 1);
+        r->n_weights += im->plan[i].spec.shape[0] *
+                        (im->plan[i].spec.n_dims == 2 ? im->plan[i].spec.shape[1] : 1);
     r->seconds = ink_clock_ms_since(start_ns) / 1e3;
 }
 
-enum ink_status ink_import(const char *dir, const char *out, const struct ink_import_options *options,
+enum ink_status ink_import(const char *dir, const char *out,
+                           const struct ink_import_options *options,
                            struct ink_import_report *report, struct ink_err *err)
 {
     static const struct ink_import_options defaults;
     struct ink_import_report unread;
-    struct import im = { .options = options ? options : &defaults, .report = report ? report : &unread };
+    struct import im = { .options = options ? options : &defaults,
+                         .report = report ? report : &unread };
     int64_t start_ns = ink_clock_ns();
 
     *im.report = (struct ink_import_report){ 0 };

@@ -13,7 +13,7 @@
  *
  * Written are the keys and tensor names of llama.cpp's converter, and these of our own:
  *   t5.attention.relative_max_distance  u32
- *   t5.feed_forward_activation          "relu", "gelu_tanh", "gelu" (exact) or "silu"
+ *   t5.feed_forward_activation          "relu" or, gated, "gelu_tanh"
  *   t5.logit_scale                      f32: the decoder's output is multiplied by it before the head
  *   inkstone.family                     "t5", "mt5" or "umt5"
  *   inkstone.tokenizer.byte_fallback    bool
@@ -40,10 +40,11 @@ enum ink_import_type {
 
 #define INK_IMPORT_TYPES "i8|f32|f16|bf16|q8_0|q4_0|q4_k|q5_k|q6_k"
 
-struct ink_import_options {             /* zero means default */
+struct ink_import_options { /* zero means default */
     enum ink_import_type type;
-    int n_threads;                      /* all processors */
-    const atomic_bool *cancel;          /* looked at often; INK_CANCELLED when it becomes true; may be NULL */
+    int n_threads; /* all processors */
+    const atomic_bool
+        *cancel; /* looked at often; INK_CANCELLED when it becomes true; may be NULL */
     /* Called on the importing thread: bytes read of how many, and the tensor's name. May be NULL. */
     void (*progress)(void *arg, int64_t done, int64_t total, const char *what);
     void *progress_arg;
@@ -52,17 +53,18 @@ struct ink_import_options {             /* zero means default */
 enum { INK_IMPORT_NOTES = 4 };
 
 struct ink_import_report {
-    char family[8];                     /* "mt5" */
-    const char *type;                   /* "i8" */
-    int64_t bytes_in, bytes_out;        /* of the weights read; of the file written */
-    int64_t n_weights;                  /* elements */
-    int n_tensors;                      /* of the model, scales not counted */
-    int n_fallback_q8_0, n_fallback_f16;    /* matrices whose rows do not divide into the type's blocks */
-    int n_unused;                       /* tensors of the checkpoint that the model has no use for */
-    int32_t n_pieces;                   /* of the vocabulary, without padding */
+    char family[8];              /* "mt5" */
+    const char *type;            /* "i8" */
+    int64_t bytes_in, bytes_out; /* of the weights read; of the file written */
+    int64_t n_weights;           /* elements */
+    int n_tensors;               /* of the model, scales not counted */
+    int n_fallback_q8_0,
+        n_fallback_f16; /* matrices whose rows do not divide into the type's blocks */
+    int n_unused;       /* tensors of the checkpoint that the model has no use for */
+    int32_t n_pieces;   /* of the vocabulary, without padding */
     bool own_head;
     double seconds;
-    int n_notes;                        /* what the user should know */
+    int n_notes; /* what the user should know */
     char notes[INK_IMPORT_NOTES][200];
 };
 
@@ -70,7 +72,8 @@ struct ink_import_report {
  * Writes `out`, whole or not at all. Errors name the file and the tensor, key or field. `report` may be NULL.
  * Needs memory for a few pieces of a tensor (some 50 MB), whatever the model's size.
  */
-INK_NODISCARD enum ink_status ink_import(const char *dir, const char *out, const struct ink_import_options *options,
+INK_NODISCARD enum ink_status ink_import(const char *dir, const char *out,
+                                         const struct ink_import_options *options,
                                          struct ink_import_report *report, struct ink_err *err);
 
 #endif

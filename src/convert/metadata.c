@@ -15,8 +15,9 @@ enum { MAX_CARD_BYTES = 1 << 20, MAX_LICENSE = 64 };
 
 /* llama.cpp's general.file_type; -1: it has no number for it. */
 static const int file_types[] = {
-    [INK_IMPORT_I8] = -1,  [INK_IMPORT_F32] = 0,  [INK_IMPORT_F16] = 1,   [INK_IMPORT_BF16] = 32, [INK_IMPORT_Q8_0] = 7,
-    [INK_IMPORT_Q4_0] = 2, [INK_IMPORT_Q4_K] = 14, [INK_IMPORT_Q5_K] = 16, [INK_IMPORT_Q6_K] = 18,
+    [INK_IMPORT_I8] = -1,   [INK_IMPORT_F32] = 0,   [INK_IMPORT_F16] = 1,
+    [INK_IMPORT_BF16] = 32, [INK_IMPORT_Q8_0] = 7,  [INK_IMPORT_Q4_0] = 2,
+    [INK_IMPORT_Q4_K] = 14, [INK_IMPORT_Q5_K] = 16, [INK_IMPORT_Q6_K] = 18,
 };
 
 /* --- the card ---------------------------------------------------------------------------------------- */
@@ -115,7 +116,8 @@ void model_card_release(struct model_card *card)
 
 /* --- keys -------------------------------------------------------------------------------------------- */
 
-void metadata_write_general(struct gguf_context *g, const struct model_card *card, enum ink_import_type type)
+void metadata_write_general(struct gguf_context *g, const struct model_card *card,
+                            enum ink_import_type type)
 {
     gguf_set_val_str(g, "general.architecture", "t5");
     gguf_set_val_str(g, "general.type", "model");
@@ -155,7 +157,8 @@ void metadata_write_config(struct gguf_context *g, const struct t5_config *c)
     gguf_set_val_u32(g, "t5.decoder_start_token_id", (uint32_t)c->decoder_start);
 }
 
-static void write_id(struct gguf_context *g, const char *key, int64_t from_vocab, int64_t from_config)
+static void write_id(struct gguf_context *g, const char *key, int64_t from_vocab,
+                     int64_t from_config)
 {
     int64_t id = from_vocab >= 0 ? from_vocab : from_config;
 
@@ -183,8 +186,8 @@ void metadata_write_vocab(struct gguf_context *g, const struct vocab *v, const s
     gguf_set_val_bool(g, "tokenizer.ggml.add_space_prefix", v->add_dummy_prefix);
     gguf_set_val_bool(g, "tokenizer.ggml.remove_extra_whitespaces", v->remove_extra_whitespaces);
     if (v->charsmap.len > 0)
-        gguf_set_arr_data(g, "tokenizer.ggml.precompiled_charsmap", GGUF_TYPE_UINT8, v->charsmap.ptr,
-                          v->charsmap.len);
+        gguf_set_arr_data(g, "tokenizer.ggml.precompiled_charsmap", GGUF_TYPE_UINT8,
+                          v->charsmap.ptr, v->charsmap.len);
     if (v->bos >= 0)
         gguf_set_val_u32(g, "tokenizer.ggml.bos_token_id", (uint32_t)v->bos);
     write_id(g, "tokenizer.ggml.eos_token_id", v->eos, c->eos);

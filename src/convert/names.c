@@ -13,14 +13,14 @@ enum size { NONE, D_MODEL, D_FF, INNER, VOCAB, HEADS, BUCKETS };
 
 enum condition {
     ALWAYS,
-    FIRST_OR_ALL,       /* position biases: of the first block only, or of each */
+    FIRST_OR_ALL, /* position biases: of the first block only, or of each */
     GATED,
     NOT_GATED,
-    UNTIED,             /* the output head */
+    UNTIED, /* the output head */
 };
 
 struct row {
-    const char *source, *name;  /* %d: the block's number */
+    const char *source, *name; /* %d: the block's number */
     enum tensor_kind kind;
     enum size out, in;
     enum condition when;
@@ -127,7 +127,8 @@ static void fill_in(const char *pattern, int block, char *out, size_t size)
         snprintf(out, size, "%s", pattern);
 }
 
-static int add(const struct t5_config *c, const struct row *rows, size_t n_rows, int block, struct tensor_spec *out)
+static int add(const struct t5_config *c, const struct row *rows, size_t n_rows, int block,
+               struct tensor_spec *out)
 {
     int n = 0;
 
@@ -151,7 +152,8 @@ static int add(const struct t5_config *c, const struct row *rows, size_t n_rows,
 struct tensor_spec *names_list(const struct t5_config *c, int *n_out)
 {
     /* As many as there could be, whatever applies. */
-    size_t max = 8 + (size_t)c->n_encoder_layers * sizeof(encoder_block) / sizeof(encoder_block[0]) +
+    size_t max = 8 +
+                 (size_t)c->n_encoder_layers * sizeof(encoder_block) / sizeof(encoder_block[0]) +
                  (size_t)c->n_decoder_layers * sizeof(decoder_block) / sizeof(decoder_block[0]);
     struct tensor_spec *out = ink_zalloc(max * sizeof(*out));
     int n = add(c, ROWS(before), 0, out);
@@ -168,6 +170,7 @@ struct tensor_spec *names_list(const struct t5_config *c, int *n_out)
 
 bool names_is_unused(const char *source)
 {
-    return strcmp(source, "encoder.embed_tokens.weight") == 0 || strcmp(source, "decoder.embed_tokens.weight") == 0 ||
+    return strcmp(source, "encoder.embed_tokens.weight") == 0 ||
+           strcmp(source, "decoder.embed_tokens.weight") == 0 ||
            strstr(source, ".EncDecAttention.relative_attention_bias.weight") != NULL;
 }

@@ -13,14 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_STACK = 1 << 16, MAX_MEMO = 1 << 20, MAX_VALUES = 1 << 20, MAX_PROTOCOL = 5, MAX_LINE = 256 };
+enum {
+    MAX_STACK = 1 << 16,
+    MAX_MEMO = 1 << 20,
+    MAX_VALUES = 1 << 20,
+    MAX_PROTOCOL = 5,
+    MAX_LINE = 256
+};
 
 enum kind {
     KIND_MARK,
     KIND_NONE,
     KIND_BOOL,
     KIND_INT,
-    KIND_OTHER,         /* floats, bytes, lists: accepted where nobody looks */
+    KIND_OTHER, /* floats, bytes, lists: accepted where nobody looks */
     KIND_STRING,
     KIND_TUPLE,
     KIND_DICT,
@@ -47,8 +53,13 @@ struct value {
     union {
         int64_t i;
         struct ink_slice s;
-        struct { struct value **items; size_t n; } tuple;
-        struct { struct entry *first, *last; } dict;
+        struct {
+            struct value **items;
+            size_t n;
+        } tuple;
+        struct {
+            struct entry *first, *last;
+        } dict;
         const struct global *global;
         struct storage storage;
         struct pickle_tensor *tensor;
@@ -61,7 +72,7 @@ enum role { ROLE_DICT, ROLE_TENSOR, ROLE_PARAMETER, ROLE_SIZE, ROLE_STORAGE };
 static const struct global {
     const char *module, *name;
     enum role role;
-    enum source_type type;      /* storages */
+    enum source_type type; /* storages */
     size_t size;
 } globals[] = {
     { "collections", "OrderedDict", ROLE_DICT, SOURCE_OTHER, 0 },
@@ -88,7 +99,7 @@ struct machine {
     struct value **stack;
     size_t n_stack;
     struct value **memo;
-    size_t n_memo, cap_memo;    /* n_memo: the next number of MEMOIZE */
+    size_t n_memo, cap_memo; /* n_memo: the next number of MEMOIZE */
     size_t n_values;
     struct ink_err *err;
 };
@@ -97,13 +108,15 @@ struct machine {
 
 static enum ink_status damaged(const struct machine *m, const char *what)
 {
-    return ink_err_set(m->err, INK_CORRUPT, "damaged pickle: %s at byte %zu", what, (size_t)(m->at - m->start));
+    return ink_err_set(m->err, INK_CORRUPT, "damaged pickle: %s at byte %zu", what,
+                       (size_t)(m->at - m->start));
 }
 
 static enum ink_status refused(const struct machine *m, const char *what)
 {
-    return ink_err_set(m->err, INK_UNSUPPORTED, "the pickle holds more than a dictionary of tensors: %s at byte %zu",
-                       what, (size_t)(m->at - m->start));
+    return ink_err_set(m->err, INK_UNSUPPORTED,
+                       "the pickle holds more than a dictionary of tensors: %s at byte %zu", what,
+                       (size_t)(m->at - m->start));
 }
 
 /* --- input ------------------------------------------------------------------------------------------- */
@@ -314,7 +327,8 @@ static enum ink_status get_memo(struct machine *m, uint64_t i)
 
 /* --- dictionaries ------------------------------------------------------------------------------------ */
 
-static enum ink_status dict_add(struct machine *m, struct value *dict, struct value *key, struct value *value)
+static enum ink_status dict_add(struct machine *m, struct value *dict, struct value *key,
+                                struct value *value)
 {
     enum ink_status st = count(m, 1);
 
@@ -351,7 +365,8 @@ static enum ink_status set_item(struct machine *m)
     struct value *value = NULL, *key = NULL, *dict = NULL;
     enum ink_status st;
 
-    if ((st = pop(m, &value)) != INK_OK || (st = pop(m, &key)) != INK_OK || (st = top(m, &dict)) != INK_OK)
+    if ((st = pop(m, &value)) != INK_OK || (st = pop(m, &key)) != INK_OK ||
+        (st = top(m, &dict)) != INK_OK)
         return st;
     if (dict->kind != KIND_DICT)
         return damaged(m, "an item for what is no dictionary");
@@ -360,7 +375,8 @@ static enum ink_status set_item(struct machine *m)
 
 /* --- names and what they build ----------------------------------------------------------------------- */
 
-static enum ink_status push_global(struct machine *m, struct ink_slice module, struct ink_slice name)
+static enum ink_status push_global(struct machine *m, struct ink_slice module,
+                                   struct ink_slice name)
 {
     char text[2 * MAX_LINE + 32];
     struct value *v = NULL;
@@ -375,8 +391,9 @@ static enum ink_status push_global(struct machine *m, struct ink_slice module, s
             v->as.global = &globals[i];
         return st;
     }
-    snprintf(text, sizeof(text), "it names %.*s.%.*s", (int)(module.len < MAX_LINE ? module.len : MAX_LINE),
-             module.ptr, (int)(name.len < MAX_LINE ? name.len : MAX_LINE), name.ptr);
+    snprintf(text, sizeof(text), "it names %.*s.%.*s",
+             (int)(module.len < MAX_LINE ? module.len : MAX_LINE), module.ptr,
+             (int)(name.len < MAX_LINE ? name.len : MAX_LINE), name.ptr);
     return refused(m, text);
 }
 
@@ -414,7 +431,8 @@ static enum ink_status op_persistent(struct machine *m)
 
     if (id->kind != KIND_TUPLE || id->as.tuple.n < 5 || a[0]->kind != KIND_STRING ||
         !ink_slice_eq(a[0]->as.s, ink_slice_of("storage")) || a[1]->kind != KIND_GLOBAL ||
-        a[1]->as.global->role != ROLE_STORAGE || a[2]->kind != KIND_STRING || a[4]->kind != KIND_INT || a[4]->as.i < 0)
+        a[1]->as.global->role != ROLE_STORAGE || a[2]->kind != KIND_STRING ||
+        a[4]->kind != KIND_INT || a[4]->as.i < 0)
         return refused(m, "a persistent id that is no storage");
     if ((st = push_new(m, KIND_STORAGE, &v)) == INK_OK)
         v->as.storage = (struct storage){ a[1]->as.global, a[2]->as.s, a[4]->as.i };
@@ -443,8 +461,9 @@ static enum ink_status rebuild_tensor(struct machine *m, const struct value *arg
     struct pickle_tensor *t = ink_arena_alloc(m->arena, sizeof(*t));
     size_t n_shape, n_stride;
 
-    if (args->as.tuple.n < 4 || a[0]->kind != KIND_STORAGE || a[1]->kind != KIND_INT || a[1]->as.i < 0 ||
-        !read_ints(a[2], t->shape, &n_shape) || !read_ints(a[3], t->stride, &n_stride) || n_shape != n_stride)
+    if (args->as.tuple.n < 4 || a[0]->kind != KIND_STORAGE || a[1]->kind != KIND_INT ||
+        a[1]->as.i < 0 || !read_ints(a[2], t->shape, &n_shape) ||
+        !read_ints(a[3], t->stride, &n_stride) || n_shape != n_stride)
         return damaged(m, "a tensor that is not described by storage, offset, size and stride");
     const struct storage *s = &a[0]->as.storage;
 
@@ -477,13 +496,16 @@ static enum ink_status op_reduce(struct machine *m)
 
     switch (callee->as.global->role) {
     case ROLE_DICT:
-        return n == 0 ? push_new(m, KIND_DICT, &v) : refused(m, "an OrderedDict made from something");
+        return n == 0 ? push_new(m, KIND_DICT, &v)
+                      : refused(m, "an OrderedDict made from something");
     case ROLE_TENSOR:
         return rebuild_tensor(m, args);
     case ROLE_PARAMETER:
-        return n >= 1 && a[0]->kind == KIND_TENSOR ? push(m, a[0]) : damaged(m, "a parameter without a tensor");
+        return n >= 1 && a[0]->kind == KIND_TENSOR ? push(m, a[0])
+                                                   : damaged(m, "a parameter without a tensor");
     case ROLE_SIZE:
-        return n == 1 && a[0]->kind == KIND_TUPLE ? push(m, a[0]) : damaged(m, "a size that is no tuple");
+        return n == 1 && a[0]->kind == KIND_TUPLE ? push(m, a[0])
+                                                  : damaged(m, "a size that is no tuple");
     case ROLE_STORAGE:
         break;
     }
@@ -556,7 +578,8 @@ static enum ink_status op_number(struct machine *m, size_t n)
     uint64_t bits;
     enum ink_status st = take_number(m, n, &bits);
 
-    return st == INK_OK ? push_int(m, n == 4 ? (int64_t)(int32_t)(uint32_t)bits : (int64_t)bits) : st;
+    return st == INK_OK ? push_int(m, n == 4 ? (int64_t)(int32_t)(uint32_t)bits : (int64_t)bits)
+                        : st;
 }
 
 static enum ink_status op_memo(struct machine *m, bool put, size_t n)
@@ -600,87 +623,87 @@ static enum ink_status step(struct machine *m, uint8_t op)
     enum ink_status st;
 
     switch (op) {
-    case 0x80:  /* PROTO */
+    case 0x80: /* PROTO */
         return op_protocol(m);
-    case 0x95:  /* FRAME: a length that needs no attention */
+    case 0x95: /* FRAME: a length that needs no attention */
         return op_skip(m, 8);
-    case '(':   /* MARK */
+    case '(': /* MARK */
         return push_new(m, KIND_MARK, &v);
-    case 'N':   /* NONE */
+    case 'N': /* NONE */
         return push_new(m, KIND_NONE, &v);
-    case 0x88:  /* NEWTRUE */
+    case 0x88: /* NEWTRUE */
         return push_bool(m, true);
-    case 0x89:  /* NEWFALSE */
+    case 0x89: /* NEWFALSE */
         return push_bool(m, false);
-    case 'K':   /* BININT1 */
+    case 'K': /* BININT1 */
         return op_number(m, 1);
-    case 'M':   /* BININT2 */
+    case 'M': /* BININT2 */
         return op_number(m, 2);
-    case 'J':   /* BININT */
+    case 'J': /* BININT */
         return op_number(m, 4);
-    case 0x8a:  /* LONG1 */
+    case 0x8a: /* LONG1 */
         return op_long1(m);
-    case 'G':   /* BINFLOAT */
+    case 'G': /* BINFLOAT */
         st = op_skip(m, 8);
         return st == INK_OK ? push_new(m, KIND_OTHER, &v) : st;
-    case 'X':   /* BINUNICODE */
-    case 'T':   /* BINSTRING */
+    case 'X': /* BINUNICODE */
+    case 'T': /* BINSTRING */
         return push_string(m, 4, KIND_STRING);
-    case 0x8c:  /* SHORT_BINUNICODE */
-    case 'U':   /* SHORT_BINSTRING */
+    case 0x8c: /* SHORT_BINUNICODE */
+    case 'U':  /* SHORT_BINSTRING */
         return push_string(m, 1, KIND_STRING);
-    case 0x8d:  /* BINUNICODE8 */
+    case 0x8d: /* BINUNICODE8 */
         return push_string(m, 8, KIND_STRING);
-    case 'C':   /* SHORT_BINBYTES */
+    case 'C': /* SHORT_BINBYTES */
         return push_string(m, 1, KIND_OTHER);
-    case 'B':   /* BINBYTES */
+    case 'B': /* BINBYTES */
         return push_string(m, 4, KIND_OTHER);
-    case ']':   /* EMPTY_LIST */
+    case ']': /* EMPTY_LIST */
         return push_new(m, KIND_OTHER, &v);
-    case 'a':   /* APPEND */
+    case 'a': /* APPEND */
         return append_one(m);
-    case 'e':   /* APPENDS */
+    case 'e': /* APPENDS */
         return append_many(m);
-    case ')':   /* EMPTY_TUPLE */
+    case ')': /* EMPTY_TUPLE */
         return push_tuple(m, NULL, 0);
-    case 0x85:  /* TUPLE1..TUPLE3 */
+    case 0x85: /* TUPLE1..TUPLE3 */
     case 0x86:
     case 0x87:
         return push_short_tuple(m, (size_t)op - 0x84);
-    case 't':   /* TUPLE */
+    case 't': /* TUPLE */
         return op_tuple(m);
-    case '}':   /* EMPTY_DICT */
+    case '}': /* EMPTY_DICT */
         return push_new(m, KIND_DICT, &v);
-    case 's':   /* SETITEM */
+    case 's': /* SETITEM */
         return set_item(m);
-    case 'u':   /* SETITEMS */
+    case 'u': /* SETITEMS */
         return set_items(m);
-    case 'c':   /* GLOBAL */
+    case 'c': /* GLOBAL */
         return op_global(m);
-    case 0x93:  /* STACK_GLOBAL */
+    case 0x93: /* STACK_GLOBAL */
         return op_stack_global(m);
-    case 'Q':   /* BINPERSID */
+    case 'Q': /* BINPERSID */
         return op_persistent(m);
-    case 'R':   /* REDUCE */
+    case 'R': /* REDUCE */
         return op_reduce(m);
-    case 'b':   /* BUILD: attributes of a dictionary, such as _metadata */
+    case 'b': /* BUILD: attributes of a dictionary, such as _metadata */
         st = pop_only(m);
         return st == INK_OK ? top(m, &v) : st;
-    case 'q':   /* BINPUT */
+    case 'q': /* BINPUT */
         return op_memo(m, true, 1);
-    case 'r':   /* LONG_BINPUT */
+    case 'r': /* LONG_BINPUT */
         return op_memo(m, true, 4);
-    case 0x94:  /* MEMOIZE */
+    case 0x94: /* MEMOIZE */
         return put_memo(m, m->n_memo);
-    case 'h':   /* BINGET */
+    case 'h': /* BINGET */
         return op_memo(m, false, 1);
-    case 'j':   /* LONG_BINGET */
+    case 'j': /* LONG_BINGET */
         return op_memo(m, false, 4);
-    case '0':   /* POP */
+    case '0': /* POP */
         return pop_only(m);
-    case '1':   /* POP_MARK */
+    case '1': /* POP_MARK */
         return op_pop_mark(m);
-    case '2':   /* DUP */
+    case '2': /* DUP */
         st = top(m, &v);
         return st == INK_OK ? push(m, v) : st;
     default:
@@ -711,7 +734,8 @@ static enum ink_status report(struct machine *m, pickle_tensor_fn *each, void *a
     return INK_OK;
 }
 
-enum ink_status pickle_read(struct ink_slice bytes, pickle_tensor_fn *each, void *arg, struct ink_err *err)
+enum ink_status pickle_read(struct ink_slice bytes, pickle_tensor_fn *each, void *arg,
+                            struct ink_err *err)
 {
     const uint8_t *start = (const uint8_t *)bytes.ptr;
     struct machine m = { .start = start, .at = start, .end = start + bytes.len, .err = err };
@@ -727,7 +751,7 @@ enum ink_status pickle_read(struct ink_slice bytes, pickle_tensor_fn *each, void
         if (st != INK_OK)
             break;
         op = *p;
-        if (op == '.')  /* STOP */
+        if (op == '.') /* STOP */
             break;
         st = step(&m, op);
     }

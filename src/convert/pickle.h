@@ -20,17 +20,18 @@
 
 struct pickle_tensor {
     struct ink_slice name;
-    struct ink_slice storage;       /* key of the storage: the member data/<key> of the zip */
-    const char *storage_type;       /* "FloatStorage"; a literal */
+    struct ink_slice storage; /* key of the storage: the member data/<key> of the zip */
+    const char *storage_type; /* "FloatStorage"; a literal */
     enum source_type type;
-    size_t element_size;            /* bytes */
+    size_t element_size; /* bytes */
     int64_t storage_elements;
-    int64_t offset;                 /* elements */
+    int64_t offset; /* elements */
     int n_dims;
     int64_t shape[SOURCE_MAX_DIMS], stride[SOURCE_MAX_DIMS];
 };
 
-typedef enum ink_status pickle_tensor_fn(void *arg, const struct pickle_tensor *t, struct ink_err *err);
+typedef enum ink_status pickle_tensor_fn(void *arg, const struct pickle_tensor *t,
+                                         struct ink_err *err);
 
 /*
  * Calls `each` for every tensor of the dictionary, in its order; other entries are skipped. Stops at the first status

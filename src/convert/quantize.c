@@ -20,9 +20,9 @@ static const float f16_max = 65504.0F, bf16_max = 3.3895e38F;
 
 struct work {
     const struct quantize_job *job;
-    int64_t group;              /* rows */
+    int64_t group; /* rows */
     atomic_llong next_row;
-    atomic_llong bad_row;       /* the lowest, with its kind in the last bit */
+    atomic_llong bad_row; /* the lowest, with its kind in the last bit */
 };
 
 static void to_float(enum source_type from, const void *src, float *dst, int64_t n)
@@ -81,14 +81,16 @@ static float quantize_i8_row(const float *x, float amax, int8_t *q, int64_t n)
         float v = x[i] * inverse;
 
         v = v > 127.0F ? 127.0F : v < -127.0F ? -127.0F : v;
-        q[i] = (int8_t)(v + (v < 0.0F ? -0.5F : 0.5F));    /* the cast cuts towards zero: round half away */
+        q[i] = (int8_t)(v + (v < 0.0F ? -0.5F
+                                      : 0.5F)); /* the cast cuts towards zero: round half away */
     }
     return scale;
 }
 
 static void note_bad(struct work *w, int64_t row, enum quantize_result kind)
 {
-    long long mine = (long long)row * 2 + (kind == QUANTIZE_TOO_LARGE), seen = atomic_load(&w->bad_row);
+    long long mine = (long long)row * 2 + (kind == QUANTIZE_TOO_LARGE),
+              seen = atomic_load(&w->bad_row);
 
     while ((seen < 0 || mine < seen) && !atomic_compare_exchange_weak(&w->bad_row, &seen, mine))
         ;
@@ -108,7 +110,8 @@ static void convert_rows(struct work *w, int64_t first, int64_t n, float *buffer
     int64_t width = job->width;
     size_t row_size = ggml_row_size(job->to, width);
     uint8_t *dst = (uint8_t *)job->dst + (size_t)first * row_size;
-    const uint8_t *src = (const uint8_t *)job->src + (size_t)(first * width) * source_type_size(job->from);
+    const uint8_t *src =
+        (const uint8_t *)job->src + (size_t)(first * width) * source_type_size(job->from);
     float limit = largest(job->to);
 
     to_float(job->from, src, buffer, n * width);

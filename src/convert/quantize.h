@@ -14,10 +14,10 @@
  */
 struct quantize_job {
     enum source_type from;
-    const void *src;        /* n_rows * width elements, aligned for their type */
-    enum ggml_type to;      /* f32 f16 bf16 i8 q8_0 q4_0 q4_k q5_k q6_k; width a multiple of its block */
-    void *dst;              /* n_rows * ggml_row_size(to, width) bytes */
-    float *scales;          /* i8: n_rows; else NULL */
+    const void *src;   /* n_rows * width elements, aligned for their type */
+    enum ggml_type to; /* f32 f16 bf16 i8 q8_0 q4_0 q4_k q5_k q6_k; width a multiple of its block */
+    void *dst;         /* n_rows * ggml_row_size(to, width) bytes */
+    float *scales;     /* i8: n_rows; else NULL */
     int64_t n_rows, width;
     int n_threads;
     /* Runs on the calling thread while the others work, if not NULL. */
@@ -28,8 +28,8 @@ struct quantize_job {
 /* What the weights were like. */
 enum quantize_result {
     QUANTIZE_OK,
-    QUANTIZE_NOT_FINITE,    /* a NaN or an infinity among them */
-    QUANTIZE_TOO_LARGE,     /* beyond what the target type can hold */
+    QUANTIZE_NOT_FINITE, /* a NaN or an infinity among them */
+    QUANTIZE_TOO_LARGE,  /* beyond what the target type can hold */
 };
 
 /* `*bad_row`: the lowest row with the trouble, counted in this job. `dst` is then not complete. */

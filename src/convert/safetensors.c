@@ -18,9 +18,10 @@ static const struct {
     enum source_type type;
     size_t size;
 } dtypes[] = {
-    { "F32", SOURCE_F32, 4 }, { "F16", SOURCE_F16, 2 },   { "BF16", SOURCE_BF16, 2 },  { "F64", SOURCE_F64, 8 },
-    { "I8", SOURCE_OTHER, 1 }, { "U8", SOURCE_OTHER, 1 }, { "BOOL", SOURCE_OTHER, 1 }, { "I16", SOURCE_OTHER, 2 },
-    { "U16", SOURCE_OTHER, 2 }, { "I32", SOURCE_OTHER, 4 }, { "U32", SOURCE_OTHER, 4 }, { "I64", SOURCE_OTHER, 8 },
+    { "F32", SOURCE_F32, 4 },    { "F16", SOURCE_F16, 2 },   { "BF16", SOURCE_BF16, 2 },
+    { "F64", SOURCE_F64, 8 },    { "I8", SOURCE_OTHER, 1 },  { "U8", SOURCE_OTHER, 1 },
+    { "BOOL", SOURCE_OTHER, 1 }, { "I16", SOURCE_OTHER, 2 }, { "U16", SOURCE_OTHER, 2 },
+    { "I32", SOURCE_OTHER, 4 },  { "U32", SOURCE_OTHER, 4 }, { "I64", SOURCE_OTHER, 8 },
     { "U64", SOURCE_OTHER, 8 },
 };
 
@@ -34,8 +35,8 @@ static bool read_offsets(const json_t *v, uint64_t *begin, uint64_t *end)
 {
     const json_t *b = json_array_get(v, 0), *e = json_array_get(v, 1);
 
-    if (json_array_size(v) != 2 || !json_is_integer(b) || !json_is_integer(e) || json_integer_value(b) < 0 ||
-        json_integer_value(e) < json_integer_value(b))
+    if (json_array_size(v) != 2 || !json_is_integer(b) || !json_is_integer(e) ||
+        json_integer_value(b) < 0 || json_integer_value(e) < json_integer_value(b))
         return false;
     *begin = (uint64_t)json_integer_value(b);
     *end = (uint64_t)json_integer_value(e);
@@ -62,26 +63,29 @@ static bool read_shape(const json_t *v, struct source_tensor *t, uint64_t *n)
     return true;
 }
 
-static enum ink_status read_entry(struct checkpoint *c, int file, uint64_t data, const char *name, const json_t *v,
-                                  struct entry *e, struct ink_err *err)
+static enum ink_status read_entry(struct checkpoint *c, int file, uint64_t data, const char *name,
+                                  const json_t *v, struct entry *e, struct ink_err *err)
 {
     const char *path = c->files[file].path, *dtype = json_string_value(json_object_get(v, "dtype"));
     uint64_t room = c->files[file].map.len - data, n;
     size_t i = 0;
 
     if (!dtype || !read_offsets(json_object_get(v, "data_offsets"), &e->begin, &e->end))
-        return ink_err_set(err, INK_CORRUPT, "%s: tensor %s: dtype or data_offsets missing or wrong", path, name);
+        return ink_err_set(err, INK_CORRUPT,
+                           "%s: tensor %s: dtype or data_offsets missing or wrong", path, name);
     if (e->end > room)
         return ink_err_set(err, INK_CORRUPT,
-                           "%s: truncated: tensor %s ends at byte %llu of the data, which has %llu", path, name,
-                           (unsigned long long)e->end, (unsigned long long)room);
+                           "%s: truncated: tensor %s ends at byte %llu of the data, which has %llu",
+                           path, name, (unsigned long long)e->end, (unsigned long long)room);
 
     struct source_tensor *t = checkpoint_add(c, name, strlen(name));
 
     if (!t)
-        return ink_err_set(err, INK_CORRUPT, "%s: more than %d tensors", path, CHECKPOINT_MAX_TENSORS);
+        return ink_err_set(err, INK_CORRUPT, "%s: more than %d tensors", path,
+                           CHECKPOINT_MAX_TENSORS);
     if (!read_shape(json_object_get(v, "shape"), t, &n))
-        return ink_err_set(err, INK_CORRUPT, "%s: tensor %s: its shape is missing or wrong", path, name);
+        return ink_err_set(err, INK_CORRUPT, "%s: tensor %s: its shape is missing or wrong", path,
+                           name);
     t->file = file;
     t->type = SOURCE_OTHER;
     t->type_name = ink_arena_strndup(c->arena, dtype, strlen(dtype));
@@ -93,10 +97,11 @@ static enum ink_status read_entry(struct checkpoint *c, int file, uint64_t data,
     while (i < sizeof(dtypes) / sizeof(dtypes[0]) && strcmp(dtypes[i].name, dtype) != 0)
         i++;
     if (i == sizeof(dtypes) / sizeof(dtypes[0]))
-        return INK_OK;  /* a type of another kind: its size is not known here, and nothing will read it */
+        return INK_OK; /* a type of another kind: its size is not known here, and nothing will read it */
     t->type = dtypes[i].type;
     if (t->size != n * dtypes[i].size)
-        return ink_err_set(err, INK_CORRUPT, "%s: tensor %s: %llu bytes do not fit its shape of %llu %s values", path,
+        return ink_err_set(err, INK_CORRUPT,
+                           "%s: tensor %s: %llu bytes do not fit its shape of %llu %s values", path,
                            name, (unsigned long long)t->size, (unsigned long long)n, dtype);
     return INK_OK;
 }
@@ -119,7 +124,8 @@ static enum ink_status check_cover(const char *path, struct entry *entries, size
     qsort(entries, n, sizeof(*entries), compare_entries);
     for (size_t i = 0; i < n; i++) {
         if (entries[i].begin != at)
-            return ink_err_set(err, INK_CORRUPT, "%s: tensor %s: %s the tensor before it", path, entries[i].name,
+            return ink_err_set(err, INK_CORRUPT, "%s: tensor %s: %s the tensor before it", path,
+                               entries[i].name,
                                entries[i].begin < at ? "overlaps" : "leaves a gap after");
         at = entries[i].end;
     }
@@ -144,7 +150,8 @@ enum ink_status safetensors_list(struct checkpoint *c, int file, struct ink_err 
     if (map->len < 8 || len < 2 || len > max_header)
         return ink_err_set(err, INK_CORRUPT, "%s: not a safetensors file", path);
     if (len > map->len - 8)
-        return ink_err_set(err, INK_CORRUPT, "%s: truncated: its header has %llu bytes, the file %zu", path,
+        return ink_err_set(err, INK_CORRUPT,
+                           "%s: truncated: its header has %llu bytes, the file %zu", path,
                            (unsigned long long)len, map->len);
     if (map->ptr[8] != '{')
         return ink_err_set(err, INK_CORRUPT, "%s: not a safetensors file", path);
@@ -158,7 +165,8 @@ enum ink_status safetensors_list(struct checkpoint *c, int file, struct ink_err 
     }
 
     entries = ink_alloc((json_object_size(header) + 1) * sizeof(*entries));
-    json_object_foreach (header, name, v) {
+    json_object_foreach(header, name, v)
+    {
         if (strcmp(name, "__metadata__") == 0)
             continue;
         st = read_entry(c, file, 8 + len, name, v, &entries[n], err);

@@ -22,8 +22,8 @@ enum { MODEL_UNIGRAM = 1 };
 struct field {
     uint32_t number;
     enum wire wire;
-    uint64_t value;             /* varint, or the raw 32 or 64 bits */
-    struct ink_slice bytes;     /* WIRE_BYTES */
+    uint64_t value;         /* varint, or the raw 32 or 64 bits */
+    struct ink_slice bytes; /* WIRE_BYTES */
 };
 
 static bool read_varint(struct ink_slice *in, uint64_t *out)
@@ -110,8 +110,8 @@ static enum ink_status read_piece(struct ink_slice in, struct vocab *v, struct i
     return vocab_add(v, text, score, type, err);
 }
 
-static enum ink_status read_trainer(struct ink_slice in, struct vocab *v, uint64_t *model_type, bool *suffix,
-                                    struct ink_err *err)
+static enum ink_status read_trainer(struct ink_slice in, struct vocab *v, uint64_t *model_type,
+                                    bool *suffix, struct ink_err *err)
 {
     struct field f;
 
@@ -159,7 +159,8 @@ static enum ink_status read_normalizer(struct ink_slice in, struct vocab *v, str
         if (f.number == 2 && f.wire == WIRE_BYTES) {
             if (f.bytes.len > VOCAB_MAX_CHARSMAP)
                 return damaged(err, "a charsmap over 16 MiB");
-            v->charsmap = (struct ink_slice){ ink_arena_strndup(v->arena, f.bytes.ptr, f.bytes.len), f.bytes.len };
+            v->charsmap = (struct ink_slice){ ink_arena_strndup(v->arena, f.bytes.ptr, f.bytes.len),
+                                              f.bytes.len };
         } else if (f.number == 3 && f.wire == WIRE_VARINT) {
             v->add_dummy_prefix = f.value != 0;
         } else if (f.number == 4 && f.wire == WIRE_VARINT) {
@@ -208,8 +209,11 @@ enum ink_status spiece_read(struct ink_slice in, struct vocab *v, struct ink_err
     if (v->n_pieces == 0)
         return damaged(err, "no pieces in it");
     if (model_type != MODEL_UNIGRAM)
-        return ink_err_set(err, INK_UNSUPPORTED, "a SentencePiece model of kind %s; only unigram models are supported",
-                           model_type == 2 ? "bpe" : model_type == 3 ? "word" : "char");
+        return ink_err_set(err, INK_UNSUPPORTED,
+                           "a SentencePiece model of kind %s; only unigram models are supported",
+                           model_type == 2   ? "bpe"
+                           : model_type == 3 ? "word"
+                                             : "char");
     if (suffix)
         return ink_err_set(err, INK_UNSUPPORTED, "treat_whitespace_as_suffix is not supported");
 

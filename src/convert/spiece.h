@@ -7,6 +7,7 @@
  * Reads a SentencePiece model (the protocol buffer of spiece.model) of the unigram kind into `v`, which was
  * initialized. INK_CORRUPT or INK_UNSUPPORTED, without the file's name.
  */
-INK_NODISCARD enum ink_status spiece_read(struct ink_slice bytes, struct vocab *v, struct ink_err *err);
+INK_NODISCARD enum ink_status spiece_read(struct ink_slice bytes, struct vocab *v,
+                                          struct ink_err *err);
 
 #endif

@@ -18,7 +18,7 @@ struct listing {
     struct checkpoint *c;
     int file;
     zip_t *zip;
-    const char *root;       /* "archive/", or "" */
+    const char *root; /* "archive/", or "" */
     int root_len;
 };
 
@@ -39,8 +39,10 @@ static enum ink_status explain_no_zip(const char *path, const char *why, struct 
     if (fp)
         fclose(fp);
     if (n == 2 && head[0] == 0x80 && head[1] <= 5)
-        return ink_err_set(err, INK_UNSUPPORTED,
-                           "%s: written in the format of torch before 1.6; load it with torch and save it again", path);
+        return ink_err_set(
+            err, INK_UNSUPPORTED,
+            "%s: written in the format of torch before 1.6; load it with torch and save it again",
+            path);
     if (n == 2 && head[0] == 'P' && head[1] == 'K')
         return ink_err_set(err, INK_CORRUPT, "%s: truncated or damaged zip: %s", path, why);
     return ink_err_set(err, INK_CORRUPT, "%s: not a torch checkpoint", path);
@@ -91,7 +93,8 @@ static char *read_member(zip_t *zip, zip_uint64_t index, zip_uint64_t max, size_
     zip_file_t *f;
     char *out = NULL;
 
-    if (zip_stat_index(zip, index, 0, &info) != 0 || !(info.valid & ZIP_STAT_SIZE) || info.size > max)
+    if (zip_stat_index(zip, index, 0, &info) != 0 || !(info.valid & ZIP_STAT_SIZE) ||
+        info.size > max)
         return NULL;
     f = zip_fopen_index(zip, index, 0);
     if (!f)
@@ -120,7 +123,8 @@ static enum ink_status check_byte_order(const struct listing *l, struct ink_err 
     bool little = text && len >= 6 && memcmp(text, "little", 6) == 0;
 
     free(text);
-    return little ? INK_OK : ink_err_set(err, INK_UNSUPPORTED, "%s: its numbers are big-endian", path_of(l));
+    return little ? INK_OK
+                  : ink_err_set(err, INK_UNSUPPORTED, "%s: its numbers are big-endian", path_of(l));
 }
 
 /* --- tensors ----------------------------------------------------------------------------------------- */
@@ -150,21 +154,24 @@ static bool is_contiguous(const struct pickle_tensor *p)
     return true;
 }
 
-static enum ink_status find_storage(const struct listing *l, const struct pickle_tensor *p, zip_uint64_t *entry,
-                                    struct ink_err *err)
+static enum ink_status find_storage(const struct listing *l, const struct pickle_tensor *p,
+                                    zip_uint64_t *entry, struct ink_err *err)
 {
     char name[MAX_MEMBER_NAME];
     zip_stat_t info;
     int n = snprintf(name, sizeof(name), "%.*sdata/%.*s", l->root_len, l->root,
                      (int)(p->storage.len < 64 ? p->storage.len : 64), p->storage.ptr);
-    zip_int64_t i = n > 0 && (size_t)n < sizeof(name) ? zip_name_locate(l->zip, name, ZIP_FL_ENC_RAW) : -1;
+    zip_int64_t i =
+        n > 0 && (size_t)n < sizeof(name) ? zip_name_locate(l->zip, name, ZIP_FL_ENC_RAW) : -1;
 
-    if (i < 0 || zip_stat_index(l->zip, (zip_uint64_t)i, 0, &info) != 0 || !(info.valid & ZIP_STAT_SIZE))
+    if (i < 0 || zip_stat_index(l->zip, (zip_uint64_t)i, 0, &info) != 0 ||
+        !(info.valid & ZIP_STAT_SIZE))
         return ink_err_set(err, INK_CORRUPT, "tensor %.*s: its member %s is not in the zip",
                            (int)p->name.len, p->name.ptr, name);
     if (p->storage_elements > INT64_MAX / 8 ||
         info.size < (zip_uint64_t)p->storage_elements * (zip_uint64_t)p->element_size)
-        return ink_err_set(err, INK_CORRUPT, "tensor %.*s: its member %s has %llu bytes, not the %lld %s elements",
+        return ink_err_set(err, INK_CORRUPT,
+                           "tensor %.*s: its member %s has %llu bytes, not the %lld %s elements",
                            (int)p->name.len, p->name.ptr, name, (unsigned long long)info.size,
                            (long long)p->storage_elements, p->storage_type);
     *entry = (zip_uint64_t)i;
@@ -184,8 +191,10 @@ static enum ink_status add_tensor(void *arg, const struct pickle_tensor *p, stru
 
     if (st != INK_OK)
         return st;
-    if (contiguous && (n < 0 || p->offset > p->storage_elements || n > p->storage_elements - p->offset))
-        return ink_err_set(err, INK_CORRUPT, "tensor %.*s: larger than its storage of %lld elements",
+    if (contiguous &&
+        (n < 0 || p->offset > p->storage_elements || n > p->storage_elements - p->offset))
+        return ink_err_set(err, INK_CORRUPT,
+                           "tensor %.*s: larger than its storage of %lld elements",
                            (int)p->name.len, p->name.ptr, (long long)p->storage_elements);
 
     struct source_tensor *t = checkpoint_add(l->c, p->name.ptr, p->name.len);
@@ -217,13 +226,15 @@ enum ink_status torch_bin_list(struct checkpoint *c, int file, struct ink_err *e
         return st;
     c->files[file].zip = l.zip;
     if (!find_pickle(&l, &index))
-        return ink_err_set(err, INK_CORRUPT, "%s: not a torch checkpoint: no data.pkl in the zip", path_of(&l));
+        return ink_err_set(err, INK_CORRUPT, "%s: not a torch checkpoint: no data.pkl in the zip",
+                           path_of(&l));
     if ((st = check_byte_order(&l, err)) != INK_OK)
         return st;
     char *pickle = read_member(l.zip, index, MAX_PICKLE, &len);
 
     if (!pickle)
-        return ink_err_set(err, INK_CORRUPT, "%s: its data.pkl cannot be read, or is over 64 MiB", path_of(&l));
+        return ink_err_set(err, INK_CORRUPT, "%s: its data.pkl cannot be read, or is over 64 MiB",
+                           path_of(&l));
     st = pickle_read((struct ink_slice){ pickle, len }, add_tensor, &l, err);
     free(pickle);
     return st == INK_OK ? st : ink_err_prefix(err, st, path_of(&l));
@@ -237,22 +248,22 @@ void torch_bin_close(void *zip)
 
 /* --- reading ----------------------------------------------------------------------------------------- */
 
-static enum ink_status read_exactly(const struct checkpoint_file *f, const struct source_tensor *t, zip_file_t *zf,
-                                    void *out, size_t len, struct ink_err *err)
+static enum ink_status read_exactly(const struct checkpoint_file *f, const struct source_tensor *t,
+                                    zip_file_t *zf, void *out, size_t len, struct ink_err *err)
 {
     for (size_t got = 0; got < len;) {
         zip_int64_t n = zip_fread(zf, (char *)out + got, len - got);
 
         if (n <= 0)
-            return ink_err_set(err, INK_CORRUPT, "%s: tensor %s: cannot be read: %s", f->path, t->name,
-                               n < 0 ? zip_file_strerror(zf) : "its data ends too early");
+            return ink_err_set(err, INK_CORRUPT, "%s: tensor %s: cannot be read: %s", f->path,
+                               t->name, n < 0 ? zip_file_strerror(zf) : "its data ends too early");
         got += (size_t)n;
     }
     return INK_OK;
 }
 
-enum ink_status torch_bin_start(const struct checkpoint_file *f, const struct source_tensor *t, void **zip_file,
-                                struct ink_err *err)
+enum ink_status torch_bin_start(const struct checkpoint_file *f, const struct source_tensor *t,
+                                void **zip_file, struct ink_err *err)
 {
     zip_file_t *zf = zip_fopen_index(f->zip, t->entry, 0);
     enum ink_status st = INK_OK;
@@ -280,8 +291,8 @@ enum ink_status torch_bin_start(const struct checkpoint_file *f, const struct so
     return INK_OK;
 }
 
-enum ink_status torch_bin_read(const struct checkpoint_file *f, const struct source_tensor *t, void *zip_file,
-                               void *out, size_t len, struct ink_err *err)
+enum ink_status torch_bin_read(const struct checkpoint_file *f, const struct source_tensor *t,
+                               void *zip_file, void *out, size_t len, struct ink_err *err)
 {
     return read_exactly(f, t, zip_file, out, len, err);
 }

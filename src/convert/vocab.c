@@ -41,12 +41,14 @@ static enum ink_status check_text(struct ink_slice text, int64_t id, struct ink_
 {
     if (text.len > VOCAB_MAX_PIECE_BYTES || memchr(text.ptr, '\0', text.len) ||
         !ink_utf8_is_valid(text.ptr, text.len))
-        return ink_err_set(err, INK_CORRUPT, "piece %lld is longer than %d bytes or not valid UTF-8", (long long)id,
+        return ink_err_set(err, INK_CORRUPT,
+                           "piece %lld is longer than %d bytes or not valid UTF-8", (long long)id,
                            VOCAB_MAX_PIECE_BYTES);
     return INK_OK;
 }
 
-enum ink_status vocab_add(struct vocab *v, struct ink_slice text, float score, int32_t type, struct ink_err *err)
+enum ink_status vocab_add(struct vocab *v, struct ink_slice text, float score, int32_t type,
+                          struct ink_err *err)
 {
     enum ink_status st = check_text(text, v->n_pieces, err);
 
@@ -75,17 +77,19 @@ enum ink_status vocab_pad(struct vocab *v, int64_t n, struct ink_err *err)
     return st;
 }
 
-enum ink_status vocab_put(struct vocab *v, int64_t id, struct ink_slice text, int32_t type, struct ink_err *err)
+enum ink_status vocab_put(struct vocab *v, int64_t id, struct ink_slice text, int32_t type,
+                          struct ink_err *err)
 {
     enum ink_status st = check_text(text, id, err);
 
     if (st == INK_OK && (id < 0 || id >= VOCAB_MAX_PIECES))
-        st = ink_err_set(err, INK_CORRUPT, "an added token has number %lld, which is not in 0..%d", (long long)id,
-                         VOCAB_MAX_PIECES - 1);
+        st = ink_err_set(err, INK_CORRUPT, "an added token has number %lld, which is not in 0..%d",
+                         (long long)id, VOCAB_MAX_PIECES - 1);
     if (st == INK_OK)
         st = vocab_pad(v, id + 1, err);
     if (st == INK_OK)
-        v->pieces[id] = (struct piece){ ink_arena_strndup(v->arena, text.ptr, text.len), added_score, type };
+        v->pieces[id] =
+            (struct piece){ ink_arena_strndup(v->arena, text.ptr, text.len), added_score, type };
     return st;
 }
 
@@ -104,7 +108,8 @@ int32_t vocab_find(const struct vocab *v, const char *text)
  * Parses dir/name into `*out`; stays NULL when there is no such file. Integers become reals: transformers writes 10^30
  * where it means "no limit", which no integer holds.
  */
-static enum ink_status load_json(const char *dir, const char *name, json_t **out, struct ink_err *err)
+static enum ink_status load_json(const char *dir, const char *name, json_t **out,
+                                 struct ink_err *err)
 {
     json_error_t why;
     char *path = ink_path_join(dir, name), *text = NULL;
@@ -114,17 +119,19 @@ static enum ink_status load_json(const char *dir, const char *name, json_t **out
     if (ink_file_exists(path)) {
         st = ink_file_read(path, MAX_TOKENIZER_BYTES, &text, &len, err);
         if (st == INK_OK && !(*out = json_loadb(text, len, JSON_DECODE_INT_AS_REAL, &why)))
-            st = ink_err_set(err, INK_INVALID, "%s: not valid JSON: line %d, column %d: %s", path, why.line,
-                             why.column, why.text);
+            st = ink_err_set(err, INK_INVALID, "%s: not valid JSON: line %d, column %d: %s", path,
+                             why.line, why.column, why.text);
     }
     free(text);
     free(path);
     return st;
 }
 
-static enum ink_status load_spiece(struct vocab *v, const char *dir, bool *found, struct ink_err *err)
+static enum ink_status load_spiece(struct vocab *v, const char *dir, bool *found,
+                                   struct ink_err *err)
 {
-    static const char *const names[] = { "spiece.model", "tokenizer.model", "sentencepiece.bpe.model" };
+    static const char *const names[] = { "spiece.model", "tokenizer.model",
+                                         "sentencepiece.bpe.model" };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char *path = ink_path_join(dir, names[i]);
@@ -158,12 +165,13 @@ struct adding {
 };
 
 /* One added token. Those inside the vocabulary repeat what it says; those beyond the embedding cannot be used. */
-static enum ink_status add_token(const struct adding *a, int64_t id, const json_t *text, bool special,
-                                 struct ink_err *err)
+static enum ink_status add_token(const struct adding *a, int64_t id, const json_t *text,
+                                 bool special, struct ink_err *err)
 {
     if (!json_is_string(text) || id < 0)
-        return ink_err_set(err, INK_CORRUPT, "added token %lld: its text or number is missing", (long long)id);
-    if ( (id < a->v->n_own || id >= a->n_rows))
+        return ink_err_set(err, INK_CORRUPT, "added token %lld: its text or number is missing",
+                           (long long)id);
+    if ((id < a->v->n_own || id >= a->n_rows))
         return INK_OK;
 
     struct ink_slice s = { json_string_value(text), json_string_length(text) };
@@ -178,7 +186,8 @@ static enum ink_status add_from_map(const struct adding *a, json_t *map, struct 
     json_t *id;
     enum ink_status st = INK_OK;
 
-    json_object_foreach (map, text, id) {
+    json_object_foreach(map, text, id)
+    {
         json_t *s = json_string(text);
 
         st = add_token(a, json_token_id(id), s, strncmp(text, "<extra_id_", 10) == 0, err);
@@ -190,12 +199,14 @@ static enum ink_status add_from_map(const struct adding *a, json_t *map, struct 
 }
 
 /* tokenizer_config.json: {"added_tokens_decoder": {"32099": {"content", "special"}, ...}} */
-static enum ink_status add_from_decoder(const struct adding *a, const json_t *config, struct ink_err *err)
+static enum ink_status add_from_decoder(const struct adding *a, const json_t *config,
+                                        struct ink_err *err)
 {
     const char *key;
     json_t *token;
 
-    json_object_foreach (json_object_get(config, "added_tokens_decoder"), key, token) {
+    json_object_foreach(json_object_get(config, "added_tokens_decoder"), key, token)
+    {
         char *end;
         long long id = strtoll(key, &end, 10);
 
@@ -211,12 +222,14 @@ static enum ink_status add_from_decoder(const struct adding *a, const json_t *co
 }
 
 /* tokenizer.json: {"added_tokens": [{"id", "content", "special"}, ...]} */
-static enum ink_status add_from_list(const struct adding *a, const json_t *root, struct ink_err *err)
+static enum ink_status add_from_list(const struct adding *a, const json_t *root,
+                                     struct ink_err *err)
 {
     size_t i;
     json_t *token;
 
-    json_array_foreach (json_object_get(root, "added_tokens"), i, token) {
+    json_array_foreach(json_object_get(root, "added_tokens"), i, token)
+    {
         enum ink_status st = add_token(a, json_token_id(json_object_get(token, "id")),
                                        json_object_get(token, "content"),
                                        json_is_true(json_object_get(token, "special")), err);
@@ -243,7 +256,8 @@ static enum ink_status add_extra_ids(const struct adding *a, int64_t n, struct i
     return st;
 }
 
-static enum ink_status prefixed(struct ink_err *err, enum ink_status st, const char *dir, const char *name)
+static enum ink_status prefixed(struct ink_err *err, enum ink_status st, const char *dir,
+                                const char *name)
 {
     char *path = ink_path_join(dir, name);
 
@@ -253,8 +267,8 @@ static enum ink_status prefixed(struct ink_err *err, enum ink_status st, const c
     return st;
 }
 
-static enum ink_status add_tokens(struct vocab *v, const char *dir, const json_t *tokenizer, int64_t n_rows,
-                                  int default_extra_ids, struct ink_err *err)
+static enum ink_status add_tokens(struct vocab *v, const char *dir, const json_t *tokenizer,
+                                  int64_t n_rows, int default_extra_ids, struct ink_err *err)
 {
     const struct adding a = { v, n_rows };
     json_t *added = NULL, *config = NULL;
@@ -305,14 +319,16 @@ enum ink_status vocab_load(struct vocab *v, const char *dir, int64_t n_rows, int
         st = load_json(dir, "tokenizer.json", &tokenizer, err);
     if (st == INK_OK && !found) {
         if (!tokenizer)
-            st = ink_err_set(err, INK_NOT_FOUND, "%s: no tokenizer: neither spiece.model nor tokenizer.json", dir);
+            st = ink_err_set(err, INK_NOT_FOUND,
+                             "%s: no tokenizer: neither spiece.model nor tokenizer.json", dir);
         else
             st = prefixed(err, hf_tokenizer_json_read(tokenizer, v, err), dir, "tokenizer.json");
     }
     if (st == INK_OK)
         drop_surplus_extra_ids(v, n_rows);
     if (st == INK_OK && v->n_own > n_rows)
-        st = ink_err_set(err, INK_INVALID, "%s: the vocabulary has %d pieces, but the embedding only %lld rows", dir,
+        st = ink_err_set(err, INK_INVALID,
+                         "%s: the vocabulary has %d pieces, but the embedding only %lld rows", dir,
                          v->n_own, (long long)n_rows);
     if (st == INK_OK)
         st = add_tokens(v, dir, tokenizer, n_rows, default_extra_ids, err);

@@ -44,15 +44,16 @@ enum value_type {
 
 /* Bytes of one value; 0 where that depends on the value. */
 static const uint8_t value_size[N_VALUE_TYPES] = {
-    [VALUE_U8] = 1,  [VALUE_I8] = 1,  [VALUE_U16] = 2,  [VALUE_I16] = 2, [VALUE_U32] = 4, [VALUE_I32] = 4,
-    [VALUE_F32] = 4, [VALUE_BOOL] = 1, [VALUE_U64] = 8, [VALUE_I64] = 8, [VALUE_F64] = 8,
+    [VALUE_U8] = 1,  [VALUE_I8] = 1,  [VALUE_U16] = 2, [VALUE_I16] = 2,
+    [VALUE_U32] = 4, [VALUE_I32] = 4, [VALUE_F32] = 4, [VALUE_BOOL] = 1,
+    [VALUE_U64] = 8, [VALUE_I64] = 8, [VALUE_F64] = 8,
 };
 
 enum {
     MAX_KEYS = 65536,
     MAX_TENSORS = 65536,
-    MAX_NAME = 255,             /* of keys and tensors */
-    MAX_STRING = 1 << 24,       /* of a single string value */
+    MAX_NAME = 255,       /* of keys and tensors */
+    MAX_STRING = 1 << 24, /* of a single string value */
     MAX_ALIGNMENT = 1 << 20,
     TYPE_NAME_LEN = 16,
     /* The least a key (name length, one byte, type, one byte) and a tensor (name, one dimension) can take. */
@@ -62,17 +63,17 @@ enum {
 
 struct key {
     const char *name;
-    enum value_type type;       /* of the value, or of an array's elements */
+    enum value_type type; /* of the value, or of an array's elements */
     bool is_array;
-    const uint8_t *data;        /* scalars and numeric arrays; arrays are aligned */
+    const uint8_t *data; /* scalars and numeric arrays; arrays are aligned */
     const char *string;
-    uint64_t n;                 /* elements of an array */
-    void *owned;                /* array of strings: the u64 offset of each from the start of the map; or `data` */
+    uint64_t n;  /* elements of an array */
+    void *owned; /* array of strings: the u64 offset of each from the start of the map; or `data` */
 };
 
 struct tensor {
     struct ink_tensor_info info;
-    uint64_t offset;            /* from the start of the map */
+    uint64_t offset; /* from the start of the map */
 };
 
 struct name {
@@ -84,10 +85,10 @@ struct ink_model_file {
     char *path;
     struct ink_map map;
     struct ink_arena *arena;
-    struct key *keys;           /* by name */
+    struct key *keys; /* by name */
     size_t n_keys;
-    struct tensor *tensors;     /* as in the file */
-    struct name *by_name;       /* sorted */
+    struct tensor *tensors; /* as in the file */
+    struct name *by_name;   /* sorted */
     size_t n_tensors;
     char type_names[GGML_TYPE_COUNT][TYPE_NAME_LEN];
     const char *type;
@@ -98,13 +99,14 @@ struct ink_model_file {
 struct reader {
     struct ink_model_file *f;
     size_t pos;
-    char where[MAX_NAME + 32];  /* what is being read, for errors */
+    char where[MAX_NAME + 32]; /* what is being read, for errors */
     struct ink_err *err;
 };
 
 static enum ink_status truncated(struct reader *r)
 {
-    return ink_err_set(r->err, INK_CORRUPT, "%s: truncated: the file ends inside %s", r->f->path, r->where);
+    return ink_err_set(r->err, INK_CORRUPT, "%s: truncated: the file ends inside %s", r->f->path,
+                       r->where);
 }
 
 static enum ink_status corrupt(struct reader *r, const char *what)
@@ -198,8 +200,8 @@ static enum ink_status read_name(struct reader *r, const char **out)
 
 static enum ink_status no_memory(struct reader *r, uint64_t n)
 {
-    return ink_err_set(r->err, INK_NO_MEMORY, "%s: %s: no memory for %llu elements", r->f->path, r->where,
-                       (unsigned long long)n);
+    return ink_err_set(r->err, INK_NO_MEMORY, "%s: %s: no memory for %llu elements", r->f->path,
+                       r->where, (unsigned long long)n);
 }
 
 static enum ink_status read_string_array(struct reader *r, struct key *k)
@@ -306,7 +308,8 @@ static enum ink_status read_keys(struct reader *r, uint64_t n)
     qsort(f->keys, f->n_keys, sizeof(*f->keys), compare_keys);
     for (size_t i = 1; i < f->n_keys; i++) {
         if (strcmp(f->keys[i - 1].name, f->keys[i].name) == 0)
-            return ink_err_set(r->err, INK_CORRUPT, "%s: key %s: there twice", f->path, f->keys[i].name);
+            return ink_err_set(r->err, INK_CORRUPT, "%s: key %s: there twice", f->path,
+                               f->keys[i].name);
     }
     return INK_OK;
 }
@@ -325,7 +328,8 @@ static enum ink_status set_type(struct reader *r, struct tensor *t, uint32_t typ
     const char *name = type < GGML_TYPE_COUNT ? r->f->type_names[type] : "";
 
     if (name[0] == '\0')
-        return ink_err_set(r->err, INK_UNSUPPORTED, "%s: %s: its type has number %u, which this program does not know",
+        return ink_err_set(r->err, INK_UNSUPPORTED,
+                           "%s: %s: its type has number %u, which this program does not know",
                            r->f->path, r->where, type);
     t->info.type = name;
     return INK_OK;
@@ -339,12 +343,14 @@ static enum ink_status measure(struct reader *r, struct tensor *t, enum ggml_typ
     for (int d = 0; d < 4; d++) {
         uint64_t ne = (uint64_t)t->info.ne[d];
 
-        if (n > (uint64_t)(INT64_MAX / 64) / ne) /* 64: more than the bytes of one element of any type */
+        if (n > (uint64_t)(INT64_MAX / 64) /
+                    ne) /* 64: more than the bytes of one element of any type */
             return corrupt(r, "its dimensions are too large");
         n *= ne;
     }
     if ((uint64_t)t->info.ne[0] % block != 0)
-        return ink_err_set(r->err, INK_CORRUPT, "%s: %s: rows of %lld are not whole blocks of %s (%llu values)",
+        return ink_err_set(r->err, INK_CORRUPT,
+                           "%s: %s: rows of %lld are not whole blocks of %s (%llu values)",
                            r->f->path, r->where, (long long)t->info.ne[0], t->info.type,
                            (unsigned long long)block);
     t->info.size = (size_t)(n / block) * ggml_type_size(type);
@@ -359,7 +365,8 @@ static enum ink_status read_tensor(struct reader *r, struct tensor *t)
     if (st != INK_OK)
         return st;
     if (n_dims < 1 || n_dims > 4)
-        return ink_err_set(r->err, INK_CORRUPT, "%s: %s: %u dimensions, not 1 to 4", r->f->path, r->where, n_dims);
+        return ink_err_set(r->err, INK_CORRUPT, "%s: %s: %u dimensions, not 1 to 4", r->f->path,
+                           r->where, n_dims);
     t->info.n_dims = (int)n_dims;
     for (uint32_t d = 0; d < 4; d++) {
         uint64_t ne = 1;
@@ -402,8 +409,8 @@ static enum ink_status check_overlap(const struct ink_model_file *f, struct ink_
         const uint8_t *end = (const uint8_t *)sorted[i - 1]->data + sorted[i - 1]->size;
 
         if ((const uint8_t *)sorted[i]->data < end)
-            st = ink_err_set(err, INK_CORRUPT, "%s: tensors %s and %s overlap", f->path, sorted[i - 1]->name,
-                             sorted[i]->name);
+            st = ink_err_set(err, INK_CORRUPT, "%s: tensors %s and %s overlap", f->path,
+                             sorted[i - 1]->name, sorted[i]->name);
     }
     free(sorted);
     return st;
@@ -419,13 +426,16 @@ static enum ink_status place_tensors(struct reader *r, size_t start, uint32_t al
 
         snprintf(r->where, sizeof(r->where), "tensor %s", t->info.name);
         if (t->offset % alignment != 0)
-            return ink_err_set(r->err, INK_CORRUPT, "%s: %s: its offset %llu is not a multiple of %u", f->path,
-                               r->where, (unsigned long long)t->offset, alignment);
-        if (start > f->map.len || t->offset > f->map.len - start || t->info.size > f->map.len - start - t->offset)
             return ink_err_set(r->err, INK_CORRUPT,
-                               "%s: truncated: %s needs %zu bytes at %llu of the data, which has %zu", f->path,
-                               r->where, t->info.size, (unsigned long long)t->offset,
-                               start > f->map.len ? (size_t)0 : f->map.len - start);
+                               "%s: %s: its offset %llu is not a multiple of %u", f->path, r->where,
+                               (unsigned long long)t->offset, alignment);
+        if (start > f->map.len || t->offset > f->map.len - start ||
+            t->info.size > f->map.len - start - t->offset)
+            return ink_err_set(
+                r->err, INK_CORRUPT,
+                "%s: truncated: %s needs %zu bytes at %llu of the data, which has %zu", f->path,
+                r->where, t->info.size, (unsigned long long)t->offset,
+                start > f->map.len ? (size_t)0 : f->map.len - start);
         t->offset += start;
         t->info.data = f->map.ptr + t->offset;
     }
@@ -447,8 +457,8 @@ static enum ink_status read_tensors(struct reader *r, uint64_t n)
     for (uint64_t i = 0; i < n; i++) {
         struct tensor *t = &f->tensors[i];
 
-        snprintf(r->where, sizeof(r->where), "tensor number %llu of %llu", (unsigned long long)(i + 1),
-                 (unsigned long long)n);
+        snprintf(r->where, sizeof(r->where), "tensor number %llu of %llu",
+                 (unsigned long long)(i + 1), (unsigned long long)n);
         enum ink_status st = read_name(r, &t->info.name);
 
         if (st != INK_OK)
@@ -462,12 +472,14 @@ static enum ink_status read_tensors(struct reader *r, uint64_t n)
     qsort(f->by_name, f->n_tensors, sizeof(*f->by_name), compare_names);
     for (size_t i = 1; i < f->n_tensors; i++) {
         if (strcmp(f->by_name[i - 1].name, f->by_name[i].name) == 0)
-            return ink_err_set(r->err, INK_CORRUPT, "%s: tensor %s: there twice", f->path, f->by_name[i].name);
+            return ink_err_set(r->err, INK_CORRUPT, "%s: tensor %s: there twice", f->path,
+                               f->by_name[i].name);
     }
 
     if (ink_model_file_int(f, "general.alignment", &alignment) &&
         (alignment < 1 || alignment > MAX_ALIGNMENT || (alignment & (alignment - 1)) != 0))
-        return ink_err_set(r->err, INK_CORRUPT, "%s: key general.alignment: %lld is not a power of two up to %d",
+        return ink_err_set(r->err, INK_CORRUPT,
+                           "%s: key general.alignment: %lld is not a power of two up to %d",
                            f->path, (long long)alignment, MAX_ALIGNMENT);
     size_t start = (r->pos + (size_t)alignment - 1) / (size_t)alignment * (size_t)alignment;
 
@@ -526,26 +538,32 @@ static enum ink_status read_all(struct reader *r)
     if ((st = read_u32(r, &version)) != INK_OK)
         return st;
     if (version != 2 && version != 3)
-        return ink_err_set(r->err, INK_UNSUPPORTED, "%s: GGUF version %u is not supported (2 and 3 are)%s", f->path,
-                           version, version != 0 && (version & 0xffff) == 0 ? "; it seems to be big-endian" : "");
+        return ink_err_set(r->err, INK_UNSUPPORTED,
+                           "%s: GGUF version %u is not supported (2 and 3 are)%s", f->path, version,
+                           version != 0 && (version & 0xffff) == 0 ? "; it seems to be big-endian"
+                                                                   : "");
     if ((st = read_u64(r, &n_tensors)) != INK_OK || (st = read_u64(r, &n_keys)) != INK_OK ||
         (st = read_keys(r, n_keys)) != INK_OK)
         return st;
     if (ink_model_file_int(f, "split.count", &n_parts) && n_parts > 1)
-        return ink_err_set(r->err, INK_UNSUPPORTED,
-                           "%s: one of %lld parts of a split GGUF file: merge the parts first (llama-gguf-split "
-                           "--merge)", f->path, (long long)n_parts);
+        return ink_err_set(
+            r->err, INK_UNSUPPORTED,
+            "%s: one of %lld parts of a split GGUF file: merge the parts first (llama-gguf-split "
+            "--merge)",
+            f->path, (long long)n_parts);
     return read_tensors(r, n_tensors);
 }
 
-enum ink_status ink_model_file_open(const char *path, struct ink_model_file **out, struct ink_err *err)
+enum ink_status ink_model_file_open(const char *path, struct ink_model_file **out,
+                                    struct ink_err *err)
 {
     const uint16_t one = 1;
     struct ink_map map;
     enum ink_status st;
 
     if (*(const uint8_t *)&one != 1)
-        return ink_err_set(err, INK_UNSUPPORTED, "%s: GGUF files are read on little-endian machines only", path);
+        return ink_err_set(err, INK_UNSUPPORTED,
+                           "%s: GGUF files are read on little-endian machines only", path);
     if ((st = ink_map_open(path, &map, err)) != INK_OK)
         return st;
 
@@ -708,7 +726,8 @@ int64_t ink_model_file_array(const struct ink_model_file *f, const char *key)
     return k ? (int64_t)k->n : -1;
 }
 
-struct ink_slice ink_model_file_array_string(const struct ink_model_file *f, const char *key, int64_t i)
+struct ink_slice ink_model_file_array_string(const struct ink_model_file *f, const char *key,
+                                             int64_t i)
 {
     const struct key *k = find_array(f, key);
 
@@ -720,7 +739,8 @@ struct ink_slice ink_model_file_array_string(const struct ink_model_file *f, con
     return (struct ink_slice){ (const char *)at + 8, (size_t)get_u64(at) };
 }
 
-const void *ink_model_file_array_data(const struct ink_model_file *f, const char *key, const char *type)
+const void *ink_model_file_array_data(const struct ink_model_file *f, const char *key,
+                                      const char *type)
 {
     const struct key *k = find_array(f, key);
     bool fits = false;
@@ -746,10 +766,12 @@ void ink_model_file_tensor(const struct ink_model_file *f, int64_t i, struct ink
     *out = f->tensors[i].info;
 }
 
-bool ink_model_file_find(const struct ink_model_file *f, const char *name, struct ink_tensor_info *out)
+bool ink_model_file_find(const struct ink_model_file *f, const char *name,
+                         struct ink_tensor_info *out)
 {
     struct name wanted = { .name = name };
-    const struct name *hit = bsearch(&wanted, f->by_name, f->n_tensors, sizeof(*f->by_name), compare_names);
+    const struct name *hit =
+        bsearch(&wanted, f->by_name, f->n_tensors, sizeof(*f->by_name), compare_names);
 
     if (hit)
         *out = f->tensors[hit->i].info;

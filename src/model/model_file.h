@@ -22,11 +22,12 @@ struct ink_model_file;
  */
 INK_NODISCARD enum ink_status ink_model_file_open(const char *path, struct ink_model_file **out,
                                                   struct ink_err *err);
-void ink_model_file_close(struct ink_model_file *f);        /* NULL is fine */
+void ink_model_file_close(struct ink_model_file *f); /* NULL is fine */
 
 const char *ink_model_file_path(const struct ink_model_file *f);
-size_t ink_model_file_size(const struct ink_model_file *f);             /* bytes */
-const char *ink_model_file_arch(const struct ink_model_file *f);        /* general.architecture; "" if none */
+size_t ink_model_file_size(const struct ink_model_file *f); /* bytes */
+const char *ink_model_file_arch(
+    const struct ink_model_file *f); /* general.architecture; "" if none */
 
 /* Metadata by key. Each returns whether the key is there with that type; integers of any width are read as one. */
 bool ink_model_file_int(const struct ink_model_file *f, const char *key, int64_t *out);
@@ -36,25 +37,28 @@ bool ink_model_file_string(const struct ink_model_file *f, const char *key, cons
 /* Number of elements of an array key, or -1. */
 int64_t ink_model_file_array(const struct ink_model_file *f, const char *key);
 /* One element of an array of strings, straight from the map; empty when out of range or not such an array. */
-struct ink_slice ink_model_file_array_string(const struct ink_model_file *f, const char *key, int64_t i);
+struct ink_slice ink_model_file_array_string(const struct ink_model_file *f, const char *key,
+                                             int64_t i);
 /*
  * The elements of a numeric array, aligned for their type, or NULL when the key is not such an array. `type` is
  * "f32", "i32" (also u32) or "u8" (also i8 and bool): the width is what counts.
  */
-const void *ink_model_file_array_data(const struct ink_model_file *f, const char *key, const char *type);
+const void *ink_model_file_array_data(const struct ink_model_file *f, const char *key,
+                                      const char *type);
 
 struct ink_tensor_info {
     const char *name;
-    const char *type;       /* "f32", "f16", "bf16", "i8", "q8_0", "q4_k", ... */
+    const char *type; /* "f32", "f16", "bf16", "i8", "q8_0", "q4_k", ... */
     int n_dims;
-    int64_t ne[4];          /* ggml order, fastest first; 1 beyond n_dims */
-    const void *data;       /* in the map, aligned as the file says */
-    size_t size;            /* bytes */
+    int64_t ne[4];    /* ggml order, fastest first; 1 beyond n_dims */
+    const void *data; /* in the map, aligned as the file says */
+    size_t size;      /* bytes */
 };
 
 int64_t ink_model_file_n_tensors(const struct ink_model_file *f);
 void ink_model_file_tensor(const struct ink_model_file *f, int64_t i, struct ink_tensor_info *out);
-bool ink_model_file_find(const struct ink_model_file *f, const char *name, struct ink_tensor_info *out);
+bool ink_model_file_find(const struct ink_model_file *f, const char *name,
+                         struct ink_tensor_info *out);
 
 /* "i8" for a file the importer made so; else "f16", "q4_k", ...: the type most bytes of the weights have. */
 const char *ink_model_file_type(const struct ink_model_file *f);
