@@ -140,16 +140,19 @@ def read_labelled(path=os.path.join(HERE, "labelled.tsv")):
             yield parts[0] == "good", parts[1], parts[2], [w for w in (parts[3] if len(parts) > 3 else "").split("|") if w]
 
 
-def main():
-    rows = list(read_labelled(*sys.argv[1:2]))
+def report(details, path=os.path.join(HERE, "labelled.tsv")):
+    """Prints the checker's own error on the labelled pairs. Returns (bad ones missed, good ones refused, pairs)."""
+    rows = list(read_labelled(path))
     missed = [r for r in rows if not r[0] and not check(*r[1:])]
-    false = [r for r in rows if r[0] and check(*r[1:])]
-    for title, found in (("called good but labelled bad", missed), ("called bad but labelled good", false)):
-        for _, source, rewrite, keep in found:
-            print(f"{title}: {source} -> {rewrite} {check(source, rewrite, keep)}")
+    refused = [r for r in rows if r[0] and check(*r[1:])]
+    for title, found in (("labelled bad, called good", missed), ("labelled good, called bad", refused)):
+        for _, source, rewrite, keep in found if details else []:
+            print(f"{title}: {source} -> {rewrite} {' '.join(check(source, rewrite, keep))}")
     good = sum(r[0] for r in rows)
-    print(f"checker: {len(rows)} labelled pairs ({good} good, {len(rows) - good} bad), {len(missed)} bad ones missed, {len(false)} good ones refused, error {100 * (len(missed) + len(false)) / max(1, len(rows)):.0f} %")
+    print(f"checker: {len(rows)} labelled pairs ({good} good, {len(rows) - good} bad); {len(missed)} bad ones missed, {len(refused)} good ones refused, "
+          f"error {100 * (len(missed) + len(refused)) / max(1, len(rows)):.0f} %")
+    return len(missed), len(refused), len(rows)
 
 
 if __name__ == "__main__":
-    main()
+    report(True, *sys.argv[1:2])

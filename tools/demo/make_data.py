@@ -237,7 +237,11 @@ class Maker:
             result = self.words.rewrite(rewriting.Tagged(tokens), rng, chance)
             if result != source:
                 return result
-        return None
+        choices = rewriting.clause_fallbacks(source)
+        if choices and rng.random() < 0.7:
+            return rng.choice(choices)
+        result = self.words.rewrite(rewriting.Tagged(tokens), rng, 1.0, True)
+        return result if result != source else choices[0] if choices else None
 
     def retag(self, text, tokens):
         """Tags a text whose words came mostly from tokens; made-up words keep their tag."""
@@ -342,7 +346,7 @@ def main():
     maker = Maker(rng)
     pairs = maker.from_grammar(args.grammar)
     print(f"grammar: {len(pairs)} pairs", file=sys.stderr, flush=True)
-    hand = {line.strip() for line in open(f"{rewriting.HERE}/hand.txt", encoding="utf-8")}
+    hand = {line.rstrip("\n").split("\t")[0] for line in open(f"{rewriting.HERE}/hand.txt", encoding="utf-8")}
     judged = hand | {line.split("\t")[0] for line in open(f"{rewriting.HERE}/heldout.tsv", encoding="utf-8")}
     hsk = [s for s in packages.hsk_sentences() if 4 <= len(s) <= 42 and s not in judged]
     pairs += maker.from_sentences(hsk, args.hsk, 0.12, "hsk")

@@ -36,11 +36,14 @@ def parse_guards(text):
 
 
 def load_rules(path=os.path.join(HERE, "rules.txt")):
-    """Returns key -> [Rule], in file order."""
-    rules = {}
+    """Returns (rules, fallback rules), each key -> [Rule] in file order. Fallback rules come after "# --- fallback"."""
+    ordinary, fallback = {}, {}
+    rules = ordinary
     with open(path, encoding="utf-8") as f:
         for line in f:
             line = line.strip()
+            if line == "# --- fallback":
+                rules = fallback
             if not line or line.startswith("#"):
                 continue
             head, _, guard_text = line.partition("|")
@@ -53,7 +56,7 @@ def load_rules(path=os.path.join(HERE, "rules.txt")):
                 pairs = [(m, [o for o in members if o != m]) for m in members]
             for key, targets in pairs:
                 rules.setdefault(key, []).append(Rule(key, targets, guards))
-    return rules
+    return ordinary, fallback
 
 
 def tag_matches(value, token):
@@ -133,13 +136,14 @@ class Tagged:
 
 class WordRewriter:
     def __init__(self):
-        self.rules = load_rules()
-        self.longest = max(len(k) for k in self.rules)
+        self.rules, self.fallback = load_rules()
 
-    def rewrite(self, tagged, rng, chance):
-        """Applies each rule that fits with the given chance. Returns the new text (equal to the old if nothing fitted)."""
+    def rewrite(self, tagged, rng, chance, fallback=False):
+        """Applies each rule that fits with the given chance. Returns the new text (equal to the old if nothing fitted).
+        fallback: uses the plainer rules that are meant for sentences where no other fits."""
         out, at = [], 0
-        for start, end, targets in tagged.sites(self.rules, self.longest):
+        rules = self.fallback if fallback else self.rules
+        for start, end, targets in tagged.sites(rules, max(map(len, rules))):
             if rng.random() >= chance:
                 continue
             out.append(tagged.text[at:start])
@@ -293,6 +297,31 @@ def clause_rewrites(text):
     if m and m.group(1) not in ("我们", "他们", "她们", "咱们", "大家"):
         for v in (f"{m.group(1)}是一名{m.group(2)}。", f"{m.group(1)}是一位{m.group(2)}。", f"{m.group(1)}是个{m.group(2)}。"):
             add(v)
+    return out
+
+
+FAMILY = "爸爸|妈妈|哥哥|姐姐|弟弟|妹妹|爷爷|奶奶|朋友|同学|同事|丈夫|妻子|女儿|儿子|孩子|老板"
+
+
+def clause_fallbacks(text):
+    """Plainer rewrites, for sentences where nothing else fits."""
+    out = []
+    m = re.search(f"(我|你|他|她)的({FAMILY})(?!们|家)", text)
+    if m:
+        out.append(text[:m.start()] + m.group(1) + m.group(2) + text[m.end():])
+    m = re.search(f"(?<![给跟和对向教帮问])(我|你|他|她)({FAMILY})(?!们|家)", text)
+    if m and m.start() == 0:
+        out.append(m.group(1) + "的" + m.group(2) + text[m.end():])
+    m = re.search("去([一-鿿]{1,4}[院校司馆市店行场园站局])((?![，。了过的])[一-鿿]{2,}.*)$", text)
+    if m:
+        out.append(f"{text[:m.start()]}到{m.group(1)}去{m.group(2)}")
+        out.append(f"{text[:m.start()]}到{m.group(1)}{m.group(2)}")
+    m = re.search("到([一-鿿]{1,4}[院校司馆市店行场园站局])去((?![，。了过的])[一-鿿]{2,}.*)$", text)
+    if m:
+        out.append(f"{text[:m.start()]}去{m.group(1)}{m.group(2)}")
+    m = re.search("在([^，。在]{2,6})(上班|工作)([，。了])", text)
+    if m:
+        out.append(f"{text[:m.start(2)]}{'工作' if m.group(2) == '上班' else '上班'}{text[m.end(2):]}")
     return out
 
 

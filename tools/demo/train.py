@@ -2,7 +2,7 @@
 """Trains the demo rewriting model and writes a Hugging Face folder.
 
   make_data.py -o pairs.tsv
-  train.py pairs.tsv -o demo-hf [--steps 6000] [--minutes 55] [--batch 96] [--seed 1]
+  train.py pairs.tsv -o demo-hf [--steps 6000] [--minutes 55] [--batch 64] [--seed 1]
 
 Two worker processes with one thread each share the batch. The learning rate falls with the steps done; when the wall
 clock runs ahead of the steps it falls with the clock, so that training always ends in time and at a rate of zero.
@@ -72,9 +72,7 @@ def worker(rank, args, spiece, source_ids, target_ids, started):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(args.port))
     dist.init_process_group("gloo", rank=rank, world_size=WORKERS)
     torch.manual_seed(args.seed)
-    rows = (max(max(t) for t in (max(source_ids, key=max), max(target_ids, key=max))) + 1)
-    rows = max(rows, args.rows)
-    model = MT5ForConditionalGeneration(MT5Config(vocab_size=rows, **CONFIG))
+    model = MT5ForConditionalGeneration(MT5Config(vocab_size=args.rows, **CONFIG))
     # Untied head: starts as a scaled copy of the embedding, so that rarely seen characters can be copied from early on.
     model.lm_head.weight = torch.nn.Parameter(model.shared.weight.detach().clone() * 0.3)
     if args.resume:
@@ -122,7 +120,7 @@ def worker(rank, args, spiece, source_ids, target_ids, started):
         for p in parameters:
             flat[at:at + p.numel()] = p.grad.flatten() if p.grad is not None else 0
             at += p.numel()
-        flat[at:] = torch.tensor([float(loss), float(count), (time.time() - started) / WORKERS])
+        flat[at:] = torch.tensor([float(loss.detach()), float(count), (time.time() - started) / WORKERS])
         dist.all_reduce(flat)
         total, tokens, elapsed = flat[at:].tolist()
         progress = max(step / args.steps, elapsed / (args.minutes * 60))
@@ -163,7 +161,7 @@ def main():
     parser.add_argument("-o", "--output", required=True)
     parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--minutes", type=float, default=55)
-    parser.add_argument("--batch", type=int, default=96)
+    parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--rate", type=float, default=3e-3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--save-every", type=int, default=500)
