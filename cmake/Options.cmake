@@ -5,8 +5,6 @@ option(INKSTONE_SYSTEM_GGML "Use an installed ggml (CMAKE_PREFIX_PATH says where
 option(INKSTONE_WEB "Build the page from web/ and embed it; OFF embeds nothing" ON)
 option(INKSTONE_FUZZ "Build the fuzz entries with clang's fuzzer instead of the tests" OFF)
 set(SANITIZE "" CACHE STRING "Sanitizers for our code: address,undefined or thread")
-set(INKSTONE_ONEDNN AUTO CACHE STRING "int8 linear layers through oneDNN: AUTO (when found), ON or OFF")
-set_property(CACHE INKSTONE_ONEDNN PROPERTY STRINGS AUTO ON OFF)
 set_property(CACHE SANITIZE PROPERTY STRINGS "" address,undefined thread)
 
 set(INKSTONE_GGML_DIR "" CACHE PATH "Where ggml was installed by `make deps`; empty: the one that fits SANITIZE")

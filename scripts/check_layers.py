@@ -40,7 +40,6 @@ ROOMS = {
 THIRD_PARTY = {
     "ggml*.h": ["model/*", "convert/*"],
     "gguf.h": ["model/*", "convert/*"],
-    "dnnl*.h": ["model/*", "convert/*"],
     "microhttpd.h": ["server/*"],
     "jansson.h": ["base/json.*", "server/*", "cli/*", "convert/*"],
     "sqlite3.h": ["cache/*"],

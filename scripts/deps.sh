@@ -82,10 +82,6 @@ system() {
     done
     wanted=(${missing[@]+"${missing[@]}"})
 
-    # oneDNN makes a processor with VNNI much faster but is not required: nobody is stopped for it.
-    if ! has_header dnnl.h && { [ "$(id -u)" = 0 ] || [ ${#wanted[@]} -gt 0 ]; }; then
-        wanted+=(libdnnl-dev)
-    fi
     [ ${#wanted[@]} -gt 0 ] || return 0
 
     if ! has_command apt-get; then

@@ -207,7 +207,7 @@ bool i8_kernel_is_exact(const struct i8_kernel *k)
 }
 
 static const struct i8_kernel *const kernels[] = {
-    /* best first */
+/* best first */
 #if defined(__x86_64__)
     &i8_avx512_vnni,
     &i8_avx2,
@@ -227,12 +227,14 @@ const struct i8_kernel *i8_kernel_named(const char *name)
 
 const struct i8_kernel *i8_kernel_best(void)
 {
-    const char *wish = getenv("INK_I8_KERNEL");
+    const char *limit = getenv("INK_CPU");
 
     for (int i = 0; i < N_KERNELS; i++) {
         const struct i8_kernel *k = kernels[i];
 
-        if (!k->supported() || (wish && k != &i8_generic && strcmp(wish, k->name) != 0))
+        if (limit && strcmp(limit, "plain") == 0)
+            break;
+        if (!k->supported() || (limit && strcmp(limit, "avx2") == 0 && k == &i8_avx512_vnni))
             continue;
         if (i8_kernel_is_exact(k))
             return k;

@@ -69,7 +69,7 @@ static inline size_t i8_row_bytes(int n_in)
 
 /* The best kernel this processor runs correctly: each candidate is compared with plain C on extreme values first. */
 const struct i8_kernel *i8_kernel_best(void);
-/* By name, or NULL; for tests and for comparing. INK_I8_KERNEL in the environment overrides the choice. */
+/* By name, or NULL; for tests and for comparing. INK_CPU=plain or INK_CPU=avx2 in the environment holds the choice down. */
 const struct i8_kernel *i8_kernel_named(const char *name);
 bool i8_kernel_is_exact(const struct i8_kernel *k);
 

@@ -114,7 +114,7 @@ enum ink_status linear_init(struct linear *l, const struct weight *parts, int n_
         return INK_OK;
 
     enum ink_status st = pack(l, kernel, n_threads, err);
-    for (int i = 0; st == INK_OK && i < n_parts; i++)
+    for (int i = 0; st == INK_OK && file && i < n_parts; i++)
         ink_model_file_drop(file, &parts[i].info);
     if (st != INK_OK)
         linear_release(l);

@@ -40,7 +40,7 @@ enum linear_kind linear_kind_of(const struct weight *w, enum linear_compute comp
 
 /*
  * Makes a layer of `n_parts` bound weights. An i8 layer is packed by `n_threads` threads and
- * the file's own bytes are dropped from memory. `rows` (ascending, or NULL for all) keeps only some output channels of a
+ * the bytes in `file` are dropped from memory (NULL: the weights are the caller's own). `rows` (ascending, or NULL for all) keeps only some output channels of a
  * single part. INK_NO_MEMORY is possible.
  */
 INK_NODISCARD enum ink_status linear_init(struct linear *l, const struct weight *parts, int n_parts,

@@ -243,6 +243,17 @@ static enum ink_status read_numeric_array(struct reader *r, struct key *k)
     return st;
 }
 
+/* A copy that is valid UTF-8: a wrong byte in somebody's name is no reason to refuse a model. */
+static char *copy_text(struct ink_arena *arena, struct ink_slice s)
+{
+    char *out = ink_arena_strndup(arena, s.ptr, s.len);
+
+    for (size_t at = ink_utf8_valid_prefix(out, s.len); at < s.len;
+         at += ink_utf8_valid_prefix(out + at, s.len - at))
+        out[at] = '?';
+    return out;
+}
+
 static enum ink_status read_value(struct reader *r, struct key *k)
 {
     struct ink_slice s;
@@ -272,7 +283,7 @@ static enum ink_status read_value(struct reader *r, struct key *k)
         return st;
     if (s.len > MAX_STRING)
         return corrupt(r, "longer than 16 MiB");
-    k->string = ink_arena_strndup(r->f->arena, s.ptr, s.len);
+    k->string = copy_text(r->f->arena, s);
     return INK_OK;
 }
 

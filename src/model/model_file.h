@@ -29,7 +29,8 @@ size_t ink_model_file_size(const struct ink_model_file *f); /* bytes */
 const char *ink_model_file_arch(
     const struct ink_model_file *f); /* general.architecture; "" if none */
 
-/* Metadata by key. Each returns whether the key is there with that type; integers of any width are read as one. */
+/* Metadata by key. Each returns whether the key is there with that type; integers of any width are read as one. Strings are
+ * valid UTF-8: other bytes have become '?'. */
 bool ink_model_file_int(const struct ink_model_file *f, const char *key, int64_t *out);
 bool ink_model_file_float(const struct ink_model_file *f, const char *key, double *out);
 bool ink_model_file_bool(const struct ink_model_file *f, const char *key, bool *out);

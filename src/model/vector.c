@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BODY static inline __attribute__((always_inline))
@@ -346,7 +347,10 @@ const struct vector_ops *vector_plain(void)
 const struct vector_ops *vector_best(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    const char *limit = getenv("INK_CPU");
+
+    if (!(limit && strcmp(limit, "plain") == 0) && __builtin_cpu_supports("avx2") &&
+        __builtin_cpu_supports("fma"))
         return &ops_avx2;
 #endif
     return &ops_plain;

@@ -34,7 +34,7 @@ struct vector_ops {
                      int n, float *y, size_t y_stride);
 };
 
-/* Chosen once, by what the processor supports. */
+/* By what the processor supports; INK_CPU=plain in the environment means plain C. */
 const struct vector_ops *vector_best(void);
 const struct vector_ops *vector_plain(void);
 
