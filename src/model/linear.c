@@ -27,6 +27,7 @@ enum linear_kind linear_kind_of(const struct weight *w, enum linear_compute comp
 
 struct packing {
     struct linear *l;
+    const int32_t *rows; /* output channel c is row rows[c]; NULL: all rows of all parts */
     int panel;
     int unit; /* panels per task */
     atomic_bool no_memory;
@@ -47,11 +48,11 @@ static void pack_panels(void *arg, int task)
         end = first;
     }
     for (int c = first; c < end; c++) {
-        while (!l->rows && c - before >= l->part[part].n_out)
+        while (!p->rows && c - before >= l->part[part].n_out)
             before += l->part[part++].n_out;
 
         const struct weight *w = &l->part[part];
-        int from = l->rows ? l->rows[c] : c - before;
+        int from = p->rows ? p->rows[c] : c - before;
 
         if (w->i8_scale) {
             i8_matrix_set(l->packed, c,
@@ -67,10 +68,10 @@ static void pack_panels(void *arg, int task)
     free(row);
 }
 
-static enum ink_status pack(struct linear *l, const struct i8_kernel *kernel, int n_threads,
-                            struct ink_err *err)
+static enum ink_status pack(struct linear *l, const struct i8_kernel *kernel, const int32_t *rows,
+                            int n_threads, struct ink_err *err)
 {
-    struct packing p = { .l = l, .panel = kernel->panel, .unit = PANEL_UNIT };
+    struct packing p = { .l = l, .rows = rows, .panel = kernel->panel, .unit = PANEL_UNIT };
     int per_task = p.unit * p.panel;
 
     l->packed = i8_matrix_new(kernel, l->n_in, l->n_out);
@@ -81,6 +82,33 @@ static enum ink_status pack(struct linear *l, const struct i8_kernel *kernel, in
     if (atomic_load(&p.no_memory))
         return ink_err_set(err, INK_NO_MEMORY, "no memory to pack %d x %d weights", l->n_in,
                            l->n_out);
+    return INK_OK;
+}
+
+/* Copies the kept rows, as they are stored, so that the layer reads one dense matrix. */
+static enum ink_status gather(struct linear *l, const int32_t *rows, struct ink_err *err)
+{
+    struct weight *w = &l->part[0];
+    const size_t row_bytes = w->info.size / (size_t)w->n_out, n = (size_t)l->n_out;
+    const size_t scales = w->i8_scale ? n * sizeof(float) : 0;
+    char *data = ink_try_alloc_aligned(n * row_bytes + scales + sizeof(float));
+
+    if (!data)
+        return ink_err_set(err, INK_NO_MEMORY, "no memory to gather %d x %d weights", l->n_in,
+                           l->n_out);
+    float *scale = (float *)(void *)(data + (n * row_bytes + 3) / sizeof(float) * sizeof(float));
+    for (size_t i = 0; i < n; i++) {
+        memcpy(data + i * row_bytes, (const char *)w->info.data + (size_t)rows[i] * row_bytes,
+               row_bytes);
+        if (w->i8_scale)
+            scale[i] = w->i8_scale[rows[i]];
+    }
+    l->gathered = data;
+    w->info.data = data;
+    w->info.size = n * row_bytes;
+    w->info.ne[1] = w->n_out = l->n_out;
+    if (w->i8_scale)
+        w->i8_scale = scale;
     return INK_OK;
 }
 
@@ -103,17 +131,12 @@ enum ink_status linear_init(struct linear *l, const struct weight *parts, int n_
     }
     if (l->kind == LINEAR_I8 && l->n_in > I8_MAX_IN)
         l->kind = LINEAR_FLOAT;
-    if (rows) {
+    if (rows)
         l->n_out = n_rows;
-        l->rows = ink_alloc((size_t)n_rows * sizeof(*l->rows));
-        memcpy(l->rows, rows, (size_t)n_rows * sizeof(*l->rows));
-        if (l->kind == LINEAR_GGML)
-            l->kind = LINEAR_FLOAT;
-    }
     if (l->kind != LINEAR_I8)
-        return INK_OK;
+        return rows ? gather(l, rows, err) : INK_OK;
 
-    enum ink_status st = pack(l, kernel, n_threads, err);
+    enum ink_status st = pack(l, kernel, rows, n_threads, err);
     for (int i = 0; st == INK_OK && file && i < n_parts; i++)
         ink_model_file_drop(file, &parts[i].info);
     if (st != INK_OK)
@@ -124,13 +147,15 @@ enum ink_status linear_init(struct linear *l, const struct weight *parts, int n_
 void linear_release(struct linear *l)
 {
     i8_matrix_free(l->packed);
-    free(l->rows);
+    free(l->gathered);
     *l = (struct linear){ 0 };
 }
 
 int64_t linear_packed_bytes(const struct linear *l)
 {
-    return l->packed ? (int64_t)i8_matrix_bytes(l->packed) : 0;
+    if (l->packed)
+        return (int64_t)i8_matrix_bytes(l->packed);
+    return l->gathered ? (int64_t)l->part[0].info.size : 0;
 }
 
 struct act act_of(struct ggml_tensor *rows)
@@ -191,11 +216,11 @@ static void run_float(struct ggml_tensor *dst, int ith, int nth, void *params)
         const float *w[FLOAT_UNIT];
 
         for (int i = 0; i < n; i++) {
-            while (!l->rows && c + i - before >= l->part[part].n_out)
+            while (c + i - before >= l->part[part].n_out)
                 before += l->part[part++].n_out;
 
             const struct weight *p = &l->part[part];
-            int row = l->rows ? l->rows[c + i] : c + i - before;
+            int row = c + i - before;
 
             if (strcmp(p->info.type, "f32") == 0) {
                 w[i] = (const float *)p->info.data + (size_t)row * n_in;

@@ -30,7 +30,7 @@ struct linear {
     int n_parts;
     struct weight part[LINEAR_PARTS_MAX];
     struct i8_matrix *packed; /* LINEAR_I8; owned */
-    int32_t *rows;            /* LINEAR_FLOAT, part 0: only these rows, or NULL; owned */
+    void *gathered;           /* the kept rows of a single part and their scales, or NULL; owned */
 };
 
 enum linear_compute { LINEAR_AS_STORED, LINEAR_ALL_FLOAT, LINEAR_ALL_I8 };
@@ -39,9 +39,10 @@ enum linear_compute { LINEAR_AS_STORED, LINEAR_ALL_FLOAT, LINEAR_ALL_I8 };
 enum linear_kind linear_kind_of(const struct weight *w, enum linear_compute compute);
 
 /*
- * Makes a layer of `n_parts` bound weights. An i8 layer is packed by `n_threads` threads and
- * the bytes in `file` are dropped from memory (NULL: the weights are the caller's own). `rows` (ascending, or NULL for all) keeps only some output channels of a
- * single part. INK_NO_MEMORY is possible.
+ * Makes a layer of `n_parts` bound weights. An i8 layer is packed by `n_threads` threads and the
+ * bytes in `file` are dropped from memory (NULL: the weights are the caller's own). `rows`
+ * (ascending, or NULL for all) keeps only some output channels of a single part, copied side by
+ * side in whatever type they have. INK_NO_MEMORY is possible.
  */
 INK_NODISCARD enum ink_status linear_init(struct linear *l, const struct weight *parts, int n_parts,
                                           enum linear_compute compute,
