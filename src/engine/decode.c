@@ -69,7 +69,7 @@ static int fill_rows(struct ink_lane *lane, int n_shares)
 }
 
 /* A head's tokens, and which of its entries are banned; looked up once. */
-static const struct lane_head *head_of(struct ink_lane *lane, int head)
+static struct lane_head *head_of(struct ink_lane *lane, int head)
 {
     struct lane_head *h = &lane->heads[head];
 
@@ -95,13 +95,21 @@ static enum ink_status take_token(struct ink_lane *lane, struct slot *s, const f
     struct run *run = s->run;
     struct seq *q = seq_of(s);
     const struct ink_job_spec *spec = run->spec;
-    const struct lane_head *h = head_of(lane, spec->head);
+    struct lane_head *h = head_of(lane, spec->head);
+    int n_banned = spec->with_banned ? 0 : h->n_banned;
+
+    if (spec->no_end) {
+        int at = sampler_row_find(h->ids, h->n, spec->eos);
+
+        if (at >= 0)
+            h->banned[n_banned++] = at;
+    }
     const struct sampler_row row = {
         .logits = logits,
         .n = h->n,
         .ids = h->ids,
         .banned = h->banned,
-        .n_banned = spec->with_banned ? 0 : h->n_banned,
+        .n_banned = n_banned,
     };
     enum ink_seq_state state = INK_SEQ_ACTIVE;
     struct ink_token token;

@@ -73,7 +73,7 @@ static void copy_ids(struct ink_job *job, const struct ink_job_spec *spec)
 struct ink_job *ink_job_new(const struct ink_job_spec *spec)
 {
     assert(spec->n_seqs >= 1 && spec->n_seqs <= INK_JOB_SEQ_MAX && spec->max_new >= 1);
-    assert(spec->n_top >= 0 && spec->n_top <= INK_JOB_TOP_MAX);
+    assert(spec->n_top >= 0 && spec->n_top <= INK_JOB_TOP_MAX && !(spec->no_end && spec->with_banned));
 
     size_t n_tokens = (size_t)spec->n_seqs * (size_t)spec->max_new;
     struct ink_job *job = ink_zalloc(sizeof(*job) + (size_t)spec->n_seqs * sizeof(job->seqs[0]));

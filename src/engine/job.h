@@ -35,6 +35,7 @@ struct ink_job_spec {               /* everything is copied */
     int max_new;                    /* tokens of one sequence, the end token included */
     int head;                       /* output head of the model */
     int32_t eos;                    /* ends a sequence; -1: nothing does */
+    bool no_end;                    /* eos is never drawn: all sequences have max_new tokens; for benchmarks */
     bool with_banned;               /* banned tokens may appear: for scoring */
     bool keep_open;                 /* lives on after its sequences have ended, for redraws, until closed */
     int n_top;                      /* alternatives kept for each token */

@@ -64,7 +64,7 @@ struct lane_head {
     bool ready;
     const int32_t *ids;
     int n;
-    int32_t *banned;        /* indexes of banned entries */
+    int32_t *banned;        /* indexes of banned entries; room for one more */
     int n_banned;
 };
 
