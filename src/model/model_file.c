@@ -488,9 +488,9 @@ static enum ink_status read_tensors(struct reader *r, uint64_t n)
     }
 
     if (ink_model_file_int(f, "general.alignment", &alignment) &&
-        (alignment < 1 || alignment > MAX_ALIGNMENT || (alignment & (alignment - 1)) != 0))
+        (alignment < 8 || alignment > MAX_ALIGNMENT || (alignment & (alignment - 1)) != 0))
         return ink_err_set(r->err, INK_CORRUPT,
-                           "%s: key general.alignment: %lld is not a power of two up to %d",
+                           "%s: key general.alignment: %lld is not a power of two from 8 to %d",
                            f->path, (long long)alignment, MAX_ALIGNMENT);
     size_t start = (r->pos + (size_t)alignment - 1) / (size_t)alignment * (size_t)alignment;
 
