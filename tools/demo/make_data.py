@@ -13,6 +13,7 @@ import re
 import sys
 import unicodedata
 
+import checker
 import packages
 import rewriting
 from rewriting import CLAUSE_MARKS
@@ -307,6 +308,11 @@ class Maker:
         return out
 
 
+def sound(source, target):
+    """Whether a pair passes the checker that the trained model is judged with (noisy marks in reviews are let through)."""
+    return not any(fault not in ("half-width mark", "unbalanced") for fault in checker.check(source, target))
+
+
 def heldout(path, seed):
     """Draws 200 sentences: "sentence TAB word|word|…", the words that a rewrite must keep."""
     rng = random.Random(seed)
@@ -354,7 +360,9 @@ def main():
     rng.shuffle(reviews)
     reviews = [s for s in reviews if s not in judged][:args.reviews]
     pairs += maker.from_sentences(reviews, args.reviews, 0.08, "reviews")
-    pairs = [p for p in pairs if p[0] not in judged and p[0] != p[1]]
+    made = len(pairs)
+    pairs = [p for p in pairs if p[0] not in judged and p[0] != p[1] and sound(*p)]
+    print(f"{made - len(pairs)} pairs dropped by the checker", file=sys.stderr, flush=True)
     rng.shuffle(pairs)
     with open(args.output, "w", encoding="utf-8") as f:
         for source, target in pairs:
