@@ -39,8 +39,8 @@ static const struct option_row rows[] = {
     { "batch", 0, OPTION_INT, "N", 1, 10000, "1", "sources handed over together", TO(batch) },
     { "runs", 0, OPTION_INT, "N", 1, 100000, "20", "measured repetitions", TO(runs) },
     { "warmup", 0, OPTION_INT, "N", 0, 1000, "2", "repetitions before, not measured", TO(warmup) },
-    { "scripts", 0, OPTION_STRING, "LIST", 0, 0, "zh",
-      "output head: zh, or all for the full vocabulary", TO(scripts) },
+    { "scripts", 0, OPTION_STRING, "zh|all", 0, 0, "zh where the model has it",
+      "output head: Chinese, or the full vocabulary", TO(scripts) },
     { "parallel", 0, OPTION_INT, "N", 1, 4096, "all of the batch", "rewrites computed together",
       TO(parallel) },
     { "temperature", 0, OPTION_NUMBER, "X", 0, 5, "0.85", "0 always takes the likeliest token",
@@ -313,7 +313,6 @@ static int run(const struct command *self, int argc, char **argv)
                                .runs = 20,
                                .warmup = 2,
                                .batch = 1,
-                               .scripts = "zh",
                                .temperature = 0.85,
                                .seed.value = 1 };
     struct arguments args;
@@ -335,6 +334,8 @@ static int run(const struct command *self, int argc, char **argv)
     };
     if (model_open(&o.model, INK_CAN_REWRITE, &co, &b.catalog, &b.served, &err) != INK_OK)
         return cli_fail(&err);
+    if (!o.scripts)
+        o.scripts = ink_served_head_rows(b.served) > 0 ? "zh" : "all";
     b.source = ink_alloc((size_t)o.source_tokens * sizeof(*b.source));
     b.tasks = ink_zalloc((size_t)o.batch * sizeof(struct ink_task *));
     for (int m = 0; m < N_MEASURES; m++)

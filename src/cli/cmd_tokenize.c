@@ -12,6 +12,7 @@
 
 struct tokenize_options {
     const char *model;
+    int type;
     bool no_special, decode, json, jsonl;
     struct option_ids ids;
 };
@@ -19,6 +20,7 @@ struct tokenize_options {
 #define TO(member) offsetof(struct tokenize_options, member)
 static const struct option_row rows[] = {
     MODEL_ROW(struct tokenize_options, model),
+    IMPORT_TYPE_ROW(struct tokenize_options, type),
     { "no-special", 0, OPTION_FLAG, NULL, 0, 0, NULL,
       "don't add special tokens such as the final </s>", TO(no_special) },
     { "decode", 0, OPTION_FLAG, NULL, 0, 0, NULL, "the other way: text of --ids", TO(decode) },
@@ -195,8 +197,8 @@ static int run(const struct command *self, int argc, char **argv)
     status = check(self, &o, &args);
     if (status != CLI_OK)
         return status;
-    if (model_open(&(struct model_choice){ .model = o.model }, 0, &co, &catalog, &served, &err) !=
-        INK_OK)
+    if (model_open(&(struct model_choice){ .model = o.model, .type = o.type }, 0, &co, &catalog,
+                   &served, &err) != INK_OK)
         return cli_fail_json(&err, o.json);
     if (o.jsonl || (args.n == 1 && strcmp(args.at[0], "-") == 0))
         status = json_lines("tokenizing", answer_line, &(struct job){ &o, served });

@@ -81,7 +81,7 @@ class Lines(cli.Case):
         self.assertNotIn("tokens", answers[11]["rewrites"][0])
 
     def test_an_answer_comes_before_the_next_line_is_written(self):
-        p = subprocess.Popen([cli.PROGRAM, "rewrite", "-m", cli.model(), "-n", "1", "-"], env=self.env, stdin=subprocess.PIPE,
+        p = subprocess.Popen([cli.PROGRAM, "rewrite", "--threads", "1", "-m", cli.model(), "-n", "1", "-"], env=self.env, stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         killer = threading.Timer(cli.PATIENCE, p.kill)
         killer.start()
@@ -97,7 +97,7 @@ class Lines(cli.Case):
         p.stderr.close()
 
     def test_ctrl_c_ends_a_stream_with_130(self):
-        p = subprocess.Popen([cli.PROGRAM, "rewrite", "-m", cli.model(), "-n", "1", "-"], env=self.env, stdin=subprocess.PIPE,
+        p = subprocess.Popen([cli.PROGRAM, "rewrite", "--threads", "1", "-m", cli.model(), "-n", "1", "-"], env=self.env, stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         p.stdin.write(cli.TEXT.encode("utf-8") + b"\n")
         p.stdin.flush()
@@ -107,7 +107,7 @@ class Lines(cli.Case):
         self.assertEqual(p.returncode, 130, err)
 
     def test_a_reader_that_leaves_ends_it(self):
-        p = subprocess.Popen([cli.PROGRAM, "rewrite", "-m", cli.model(), "-n", "1", "-"], env=self.env, stdin=subprocess.PIPE,
+        p = subprocess.Popen([cli.PROGRAM, "rewrite", "--threads", "1", "-m", cli.model(), "-n", "1", "-"], env=self.env, stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         p.stdout.close()
         try:
@@ -135,7 +135,7 @@ class Lines(cli.Case):
             script = ("import resource, subprocess, sys\n"
                       "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
                       "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n")
-            done = subprocess.run(["/usr/bin/python3", "-c", script, cli.PROGRAM, "rewrite", "-m", cli.model(), "-n", "1",
+            done = subprocess.run(["/usr/bin/python3", "-c", script, cli.PROGRAM, "rewrite", "--threads", "1", "-m", cli.model(), "-n", "1",
                                    "--max-tokens", "2", "-"], input=(("好" * 100000 + "\n") * n).encode("utf-8"), env=self.env,
                                   stdout=subprocess.PIPE, check=True, timeout=cli.PATIENCE)
             return int(done.stdout)
