@@ -15,9 +15,13 @@
 #include <ggml.h>
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 enum { NICE_BY = 10 };
+
+/* About a millisecond of one core: some hundred nodes' meetings cost a tenth of that on an idle machine. */
+#define PRODUCTS_WORTH_THREADS 5e7
 
 struct device {
     int n_threads;
@@ -94,9 +98,11 @@ enum ink_status device_allocate(struct device *d, struct ggml_cgraph *cg, struct
     return INK_OK;
 }
 
-enum ink_status device_compute(struct device *d, struct ggml_cgraph *cg, struct ink_err *err)
+enum ink_status device_compute(struct device *d, struct ggml_cgraph *cg, double n_products,
+                               struct ink_err *err)
 {
-    struct ggml_cplan plan = ggml_graph_plan(cg, d->n_threads, d->pool);
+    const bool alone = d->n_threads == 1 || n_products < PRODUCTS_WORTH_THREADS;
+    struct ggml_cplan plan = ggml_graph_plan(cg, alone ? 1 : d->n_threads, alone ? NULL : d->pool);
 
     if (plan.work_size > d->work_size) {
         free(d->work);

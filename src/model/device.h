@@ -23,8 +23,13 @@ int64_t device_bytes(const struct device *d);    /* memory for intermediate tens
 /* Gives the graph's tensors memory; their `data` is valid until the next call. */
 INK_NODISCARD enum ink_status device_allocate(struct device *d, struct ggml_cgraph *cg,
                                               struct ink_err *err);
+/*
+ * `n_products` is the multiplications of the graph's linear layers: a graph with few runs on the
+ * calling thread alone, because threads meet after every node and each meeting costs microseconds,
+ * or far more when another process holds a core.
+ */
 INK_NODISCARD enum ink_status device_compute(struct device *d, struct ggml_cgraph *cg,
-                                             struct ink_err *err);
+                                             double n_products, struct ink_err *err);
 
 /* Runs fn(arg, i) for i in [0, n) on plain threads, n_threads of them: for work at load, outside graphs. */
 void device_parallel(int n_threads, int n, void (*fn)(void *arg, int i), void *arg);

@@ -38,6 +38,7 @@ void graph_begin(struct graph *g)
     ink_arena_free(g->params);
     g->params = ink_arena_new();
     g->n_named = 0;
+    g->n_products = 0.0;
     g->ctx = ggml_init((struct ggml_init_params){
         .mem_size = memory_size(), .mem_buffer = g->memory, .no_alloc = true });
     g->nodes = ggml_new_graph_custom(g->ctx, GRAPH_NODES_MAX, false);
@@ -89,7 +90,7 @@ enum ink_status graph_compute(struct graph *g, struct ink_err *err)
     enum ink_status st = device_allocate(g->device, g->nodes, err);
 
     if (st == INK_OK)
-        st = device_compute(g->device, g->nodes, err);
+        st = device_compute(g->device, g->nodes, g->n_products, err);
     if (st != INK_OK || !g->probe)
         return st;
 

@@ -31,7 +31,8 @@ struct graph {
     void *probe_arg;
     struct ggml_tensor *named[GRAPH_NAMED_MAX]; /* points of this graph that the probe wants */
     int n_named;
-    void *memory; /* ctx lives here */
+    double n_products; /* multiplications of the linear layers added so far */
+    void *memory;      /* ctx lives here */
 };
 
 void graph_init(struct graph *g, struct device *device);

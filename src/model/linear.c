@@ -260,6 +260,7 @@ struct ggml_tensor *linear_apply(struct graph *g, const struct linear *l, struct
     const int64_t n_rows = x->rows->ne[1];
 
     assert(x->rows->ne[0] == l->n_in);
+    g->n_products += (double)l->n_in * l->n_out * (double)n_rows;
     if (l->kind == LINEAR_GGML)
         return apply_ggml(g, l, x->rows);
 
