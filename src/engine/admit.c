@@ -186,7 +186,8 @@ void lane_admit(struct ink_lane *lane)
     while (*end)
         end = &(*end)->next;
     while ((job = queue_head(lane)) != NULL) {
-        if (lane->n_live > 0 && lane->n_live + job_spec(job)->n_seqs > lane->n_slots + ahead_of(lane))
+        if (lane->n_live > 0 &&
+            lane->n_live + job_spec(job)->n_seqs > lane->n_slots + ahead_of(lane))
             break;
 
         struct run *run = run_new(lane, job);

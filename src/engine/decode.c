@@ -116,8 +116,8 @@ static enum ink_status take_token(struct ink_lane *lane, struct slot *s, const f
     enum ink_status st;
 
     if (spec->targets) {
-        st = sampler_score(lane->sampler, &row, spec->targets[s->seq].ids[q->n_done], lane->top, spec->n_top,
-                           &token);
+        st = sampler_score(lane->sampler, &row, spec->targets[s->seq].ids[q->n_done], lane->top,
+                           spec->n_top, &token);
         if (q->n_done + 1 == spec->targets[s->seq].n)
             state = INK_SEQ_STOP;
     } else {
@@ -128,8 +128,8 @@ static enum ink_status take_token(struct ink_lane *lane, struct slot *s, const f
             .position = (uint32_t)q->n_done,
         };
 
-        st = sampler_draw(lane->sampler, &row, &spec->sampling, &place, job_tokens(run->job, s->seq), q->n_done,
-                          lane->top, spec->n_top, &token);
+        st = sampler_draw(lane->sampler, &row, &spec->sampling, &place,
+                          job_tokens(run->job, s->seq), q->n_done, lane->top, spec->n_top, &token);
         if (st == INK_OK && token.id == spec->eos)
             state = INK_SEQ_STOP;
         else if (q->n_done + 1 == spec->max_new)
@@ -159,8 +159,10 @@ static void take_tokens(struct ink_lane *lane, int n_shares)
             if (take_token(lane, s, lane->rows[row].logits) != INK_OK) {
                 struct ink_err err;
 
-                ink_err_set(&err, INK_DEVICE, "the model's output is not a number: its weights overflow in the type they "
-                                              "are stored or computed in");
+                ink_err_set(
+                    &err, INK_DEVICE,
+                    "the model's output is not a number: its weights overflow in the type they "
+                    "are stored or computed in");
                 lane_end_run(lane, s->run, &err);
             }
         }

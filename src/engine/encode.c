@@ -24,7 +24,8 @@ static struct plan_encode plan_input(const struct ink_lane *lane)
 }
 
 /* The runs of the batch leave it: encoded, or with `result` as their end. */
-static void leave_batch(struct ink_lane *lane, enum source_state state, const struct ink_err *result)
+static void leave_batch(struct ink_lane *lane, enum source_state state,
+                        const struct ink_err *result)
 {
     int n = lane->n_encoding;
 

@@ -23,7 +23,7 @@ struct ink_engine {
     pthread_t thread;
     struct bell *bell;
     atomic_bool stopping;
-    pthread_mutex_t lock;   /* guards what is below */
+    pthread_mutex_t lock; /* guards what is below */
     struct ink_lane *lanes[MAX_LANES];
     int n_lanes;
 };
@@ -110,8 +110,9 @@ void ink_engine_stop(struct ink_engine *e)
     free(e);
 }
 
-enum ink_status ink_engine_add(struct ink_engine *e, struct ink_model *model, const struct ink_lane_options *options,
-                               struct ink_lane **out, struct ink_err *err)
+enum ink_status ink_engine_add(struct ink_engine *e, struct ink_model *model,
+                               const struct ink_lane_options *options, struct ink_lane **out,
+                               struct ink_err *err)
 {
     struct ink_lane *lane = NULL;
 

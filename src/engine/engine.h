@@ -25,12 +25,12 @@ INK_NODISCARD enum ink_status ink_engine_start(struct ink_engine **out, struct i
 /* Ends every job with INK_CANCELLED, waits for the thread, frees the lanes (not their models). NULL is fine. */
 void ink_engine_stop(struct ink_engine *e);
 
-struct ink_lane_options {       /* zero means default */
-    int n_parallel;             /* sequences decoded together: what the model has room for */
-    int n_queue;                /* jobs waiting: 256 */
-    int max_encode_tokens;      /* as the model was opened with: 2048 */
-    int n_heads;                /* output heads of the model, the full one included: 1 */
-    const int32_t *banned;      /* tokens never drawn; copied */
+struct ink_lane_options {  /* zero means default */
+    int n_parallel;        /* sequences decoded together: what the model has room for */
+    int n_queue;           /* jobs waiting: 256 */
+    int max_encode_tokens; /* as the model was opened with: 2048 */
+    int n_heads;           /* output heads of the model, the full one included: 1 */
+    const int32_t *banned; /* tokens never drawn; copied */
     int n_banned;
 };
 
@@ -39,15 +39,16 @@ struct ink_lane_options {       /* zero means default */
  * must live until ink_engine_stop().
  */
 INK_NODISCARD enum ink_status ink_engine_add(struct ink_engine *e, struct ink_model *model,
-                                             const struct ink_lane_options *options, struct ink_lane **out,
-                                             struct ink_err *err);
+                                             const struct ink_lane_options *options,
+                                             struct ink_lane **out, struct ink_err *err);
 
 /*
  * Queues a job; the engine takes a reference of its own. Any thread; never waits. INK_INVALID: the job can never fit, with the
  * numbers. INK_BUSY (reason "overloaded"): the queue is full. INK_CANCELLED: the engine is stopping. A refused job is
  * of no further use.
  */
-INK_NODISCARD enum ink_status ink_lane_submit(struct ink_lane *lane, struct ink_job *job, struct ink_err *err);
+INK_NODISCARD enum ink_status ink_lane_submit(struct ink_lane *lane, struct ink_job *job,
+                                              struct ink_err *err);
 
 /* When a refused job is worth another try: whole seconds, from the measured rate; 1..60. Any thread. */
 int ink_lane_retry_s(struct ink_lane *lane);

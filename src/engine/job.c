@@ -30,20 +30,20 @@ struct ink_job {
     atomic_int refs;
     atomic_bool cancelled, closed, asked;
 
-    struct ink_job_spec spec;   /* fixed; its pointers lead into this allocation's arrays */
-    int32_t *ids;               /* source, then the targets' tokens */
+    struct ink_job_spec spec; /* fixed; its pointers lead into this allocation's arrays */
+    int32_t *ids;             /* source, then the targets' tokens */
     struct ink_target *targets;
 
-    pthread_mutex_t lock;       /* guards everything below; held while waking */
+    pthread_mutex_t lock; /* guards everything below; held while waking */
     pthread_cond_t moved;
     void (*wake)(void *arg);
     void *wake_arg;
-    struct bell *bell;          /* NULL before submission */
+    struct bell *bell; /* NULL before submission */
     uint64_t version;
     struct ink_job_status status;
-    struct ink_token *tokens;   /* [n_seqs][max_new] */
-    struct ink_token *tops;     /* [n_seqs][max_new][n_top]; NULL when n_top is 0 */
-    struct job_seq seqs[];      /* [n_seqs] */
+    struct ink_token *tokens; /* [n_seqs][max_new] */
+    struct ink_token *tops;   /* [n_seqs][max_new][n_top]; NULL when n_top is 0 */
+    struct job_seq seqs[];    /* [n_seqs] */
 };
 
 static void copy_ids(struct ink_job *job, const struct ink_job_spec *spec)
@@ -73,7 +73,8 @@ static void copy_ids(struct ink_job *job, const struct ink_job_spec *spec)
 struct ink_job *ink_job_new(const struct ink_job_spec *spec)
 {
     assert(spec->n_seqs >= 1 && spec->n_seqs <= INK_JOB_SEQ_MAX && spec->max_new >= 1);
-    assert(spec->n_top >= 0 && spec->n_top <= INK_JOB_TOP_MAX && !(spec->no_end && spec->with_banned));
+    assert(spec->n_top >= 0 && spec->n_top <= INK_JOB_TOP_MAX &&
+           !(spec->no_end && spec->with_banned));
 
     size_t n_tokens = (size_t)spec->n_seqs * (size_t)spec->max_new;
     struct ink_job *job = ink_zalloc(sizeof(*job) + (size_t)spec->n_seqs * sizeof(job->seqs[0]));
@@ -133,8 +134,8 @@ void ink_job_status(struct ink_job *job, struct ink_job_status *out)
     pthread_mutex_unlock(&job->lock);
 }
 
-int ink_job_read(struct ink_job *job, int seq, int from, struct ink_token *out, struct ink_token *top, int cap,
-                 struct ink_seq_view *view)
+int ink_job_read(struct ink_job *job, int seq, int from, struct ink_token *out,
+                 struct ink_token *top, int cap, struct ink_seq_view *view)
 {
     const struct job_seq *q = &job->seqs[seq];
     size_t at = (size_t)seq * (size_t)job->spec.max_new + (size_t)from;
@@ -315,8 +316,8 @@ void job_encode_ends(struct ink_job *job)
     pthread_mutex_unlock(&job->lock);
 }
 
-void job_push(struct ink_job *job, int seq, int attempt, const struct ink_token *token, const struct ink_token *top,
-              enum ink_seq_state state)
+void job_push(struct ink_job *job, int seq, int attempt, const struct ink_token *token,
+              const struct ink_token *top, enum ink_seq_state state)
 {
     struct job_seq *q = &job->seqs[seq];
     size_t n_top = (size_t)job->spec.n_top;

@@ -28,20 +28,20 @@ struct ink_target {
     int n;
 };
 
-struct ink_job_spec {               /* everything is copied */
-    const int32_t *source;          /* encoder input */
+struct ink_job_spec {      /* everything is copied */
+    const int32_t *source; /* encoder input */
     int n_source;
     int n_seqs;
-    int max_new;                    /* tokens of one sequence, the end token included */
-    int head;                       /* output head of the model */
-    int32_t eos;                    /* ends a sequence; -1: nothing does */
-    bool no_end;                    /* eos is never drawn: all sequences have max_new tokens; for benchmarks */
-    bool with_banned;               /* banned tokens may appear: for scoring */
-    bool keep_open;                 /* lives on after its sequences have ended, for redraws, until closed */
-    int n_top;                      /* alternatives kept for each token */
+    int max_new;      /* tokens of one sequence, the end token included */
+    int head;         /* output head of the model */
+    int32_t eos;      /* ends a sequence; -1: nothing does */
+    bool no_end;      /* eos is never drawn: all sequences have max_new tokens; for benchmarks */
+    bool with_banned; /* banned tokens may appear: for scoring */
+    bool keep_open;   /* lives on after its sequences have ended, for redraws, until closed */
+    int n_top;        /* alternatives kept for each token */
     struct ink_sampling sampling;
-    const struct ink_target *targets;   /* n_seqs entries of 1..max_new tokens; NULL: drawn */
-    int timeout_ms;                 /* from submission; 0: none */
+    const struct ink_target *targets; /* n_seqs entries of 1..max_new tokens; NULL: drawn */
+    int timeout_ms;                   /* from submission; 0: none */
 };
 
 struct ink_job *ink_job_new(const struct ink_job_spec *spec); /* one reference */
@@ -49,7 +49,7 @@ struct ink_job *ink_job_ref(struct ink_job *job);
 void ink_job_unref(struct ink_job *job); /* NULL is fine */
 
 enum ink_job_stage {
-    INK_JOB_NEW,        /* not submitted */
+    INK_JOB_NEW, /* not submitted */
     INK_JOB_QUEUED,
     INK_JOB_RUNNING,
     INK_JOB_ENDED,
@@ -58,25 +58,25 @@ enum ink_job_stage {
 /* Moments are ink_clock_ns(); 0: not reached. */
 struct ink_job_status {
     enum ink_job_stage stage;
-    int position;           /* QUEUED: jobs ahead of this one */
-    int wait_ms;            /* QUEUED: estimate */
+    int position; /* QUEUED: jobs ahead of this one */
+    int wait_ms;  /* QUEUED: estimate */
     int64_t submitted_ns, encode_ns, encoded_ns, first_ns, last_ns;
     int n_redraws;
-    struct ink_err result;  /* ENDED: code INK_OK, or why it ended early */
+    struct ink_err result; /* ENDED: code INK_OK, or why it ended early */
 };
 
 void ink_job_status(struct ink_job *job, struct ink_job_status *out);
 
 enum ink_seq_state {
     INK_SEQ_ACTIVE,
-    INK_SEQ_STOP,       /* the end token is its last one */
-    INK_SEQ_LENGTH,     /* max_new tokens, none of them the end */
-    INK_SEQ_HALTED,     /* by ink_job_halt() */
+    INK_SEQ_STOP,   /* the end token is its last one */
+    INK_SEQ_LENGTH, /* max_new tokens, none of them the end */
+    INK_SEQ_HALTED, /* by ink_job_halt() */
 };
 
 struct ink_seq_view {
     enum ink_seq_state state;
-    int attempt;        /* 0, then one more with each redraw */
+    int attempt; /* 0, then one more with each redraw */
     int n_tokens;
 };
 
@@ -84,8 +84,8 @@ struct ink_seq_view {
  * Copies the tokens of sequence `seq` from `from` on to `out` (room for `cap`) and returns their number. With
  * `top` not NULL, also the alternatives, spec.n_top for each token. Never waits.
  */
-int ink_job_read(struct ink_job *job, int seq, int from, struct ink_token *out, struct ink_token *top, int cap,
-                 struct ink_seq_view *view);
+int ink_job_read(struct ink_job *job, int seq, int from, struct ink_token *out,
+                 struct ink_token *top, int cap, struct ink_seq_view *view);
 
 /* Counts changes. */
 uint64_t ink_job_version(struct ink_job *job);
@@ -133,8 +133,8 @@ void job_encode_ends(struct ink_job *job);
  * Appends a token to `attempt` of a sequence, which then is in `state`. Nothing happens when the reader has moved on
  * (redrawn or halted). The reader learns of it with the next job_announce(): once a step, however many tokens.
  */
-void job_push(struct ink_job *job, int seq, int attempt, const struct ink_token *token, const struct ink_token *top,
-              enum ink_seq_state state);
+void job_push(struct ink_job *job, int seq, int attempt, const struct ink_token *token,
+              const struct ink_token *top, enum ink_seq_state state);
 void job_announce(struct ink_job *job);
 /* The tokens of a sequence so far; only the engine thread may look, as only it writes. */
 const struct ink_token *job_tokens(const struct ink_job *job, int seq);

@@ -26,8 +26,8 @@ static int or_default(int value, int fallback)
     return value > 0 ? value : fallback;
 }
 
-struct ink_lane *lane_new(struct ink_engine *e, struct ink_model *model, const struct ink_lane_options *options,
-                          struct bell *bell)
+struct ink_lane *lane_new(struct ink_engine *e, struct ink_model *model,
+                          const struct ink_lane_options *options, struct bell *bell)
 {
     struct ink_lane *lane = ink_zalloc(sizeof(*lane));
     const struct ink_model_info *info = ink_model_info(model);
@@ -52,7 +52,8 @@ struct ink_lane *lane_new(struct ink_engine *e, struct ink_model *model, const s
 
     lane->slots = ink_zalloc(n * sizeof(*lane->slots));
     for (int i = 0; i < lane->n_slots; i++)
-        lane->slots[i].blocks = ink_alloc((size_t)blocks_of(info->max_target_tokens) * sizeof(int32_t));
+        lane->slots[i].blocks =
+            ink_alloc((size_t)blocks_of(info->max_target_tokens) * sizeof(int32_t));
     lane->plan_seqs = ink_alloc(n * sizeof(*lane->plan_seqs));
     lane->shares = ink_alloc(n * sizeof(*lane->shares));
     lane->plan_slots = ink_alloc(n * sizeof(*lane->plan_slots));
@@ -110,21 +111,23 @@ enum ink_status ink_lane_submit(struct ink_lane *lane, struct ink_job *job, stru
     enum ink_status st = INK_OK;
 
     if (spec->n_source < 1 || spec->n_source > info->max_source_tokens)
-        return ink_err_set(err, INK_INVALID, "a source of %d tokens is not in 1..%d", spec->n_source,
-                           info->max_source_tokens);
+        return ink_err_set(err, INK_INVALID, "a source of %d tokens is not in 1..%d",
+                           spec->n_source, info->max_source_tokens);
     if (spec->max_new > info->max_target_tokens)
-        return ink_err_set(err, INK_INVALID, "%d new tokens are more than the model's %d", spec->max_new,
-                           info->max_target_tokens);
+        return ink_err_set(err, INK_INVALID, "%d new tokens are more than the model's %d",
+                           spec->max_new, info->max_target_tokens);
     if (n_blocks > info->n_blocks)
-        return ink_err_set(err, INK_INVALID,
-                           "%d source and %d new tokens need %d blocks of KV memory; there are %d in all",
-                           spec->n_source, spec->max_new, n_blocks, info->n_blocks);
+        return ink_err_set(
+            err, INK_INVALID,
+            "%d source and %d new tokens need %d blocks of KV memory; there are %d in all",
+            spec->n_source, spec->max_new, n_blocks, info->n_blocks);
     if (spec->head < 0 || spec->head >= lane->n_heads)
         return ink_err_set(err, INK_INVALID, "the model has no output head %d", spec->head);
 
     pthread_mutex_lock(&lane->lock);
     int ahead = lane->queue_len;
-    int wait_ms = (int)(ahead * lane->shared_job_ms / (lane->shared_running > 0 ? lane->shared_running : 1));
+    int wait_ms =
+        (int)(ahead * lane->shared_job_ms / (lane->shared_running > 0 ? lane->shared_running : 1));
     pthread_mutex_unlock(&lane->lock);
 
     /* The job's lock and the lane's are never held together. */
@@ -145,8 +148,9 @@ enum ink_status ink_lane_submit(struct ink_lane *lane, struct ink_job *job, stru
     if (st == INK_CANCELLED)
         return ink_err_set(err, st, "the engine is stopping");
     if (st == INK_BUSY)
-        return ink_err_param(err, st, "", "overloaded", "%d jobs are waiting already; try again in %d s",
-                             lane->n_queue, ink_lane_retry_s(lane));
+        return ink_err_param(err, st, "", "overloaded",
+                             "%d jobs are waiting already; try again in %d s", lane->n_queue,
+                             ink_lane_retry_s(lane));
     bell_ring(lane->bell);
     return INK_OK;
 }
@@ -154,7 +158,8 @@ enum ink_status ink_lane_submit(struct ink_lane *lane, struct ink_job *job, stru
 int ink_lane_retry_s(struct ink_lane *lane)
 {
     pthread_mutex_lock(&lane->lock);
-    double ms = lane->queue_len * lane->shared_job_ms / (lane->shared_running > 0 ? lane->shared_running : 1);
+    double ms = lane->queue_len * lane->shared_job_ms /
+                (lane->shared_running > 0 ? lane->shared_running : 1);
     pthread_mutex_unlock(&lane->lock);
 
     /* Half the queue's time: there will be room then, though not for everyone. */
@@ -277,10 +282,11 @@ static bool is_over(const struct ink_job *job, int64_t now, bool idle, struct in
         return true;
     }
     if (now >= job_deadline_ns(job)) {
-        if (idle)   /* it has all it asked for; only redrawing is over */
+        if (idle) /* it has all it asked for; only redrawing is over */
             *result = (struct ink_err){ .code = INK_OK };
         else
-            ink_err_param(result, INK_TIMEOUT, "", "deadline", "not finished within %d ms", job_spec(job)->timeout_ms);
+            ink_err_param(result, INK_TIMEOUT, "", "deadline", "not finished within %d ms",
+                          job_spec(job)->timeout_ms);
         return true;
     }
     if (idle && job_is_closed(job)) {
@@ -377,7 +383,8 @@ bool lane_step(struct ink_lane *lane)
     hear_runs(lane);
     lane_admit(lane);
     bool busy = lane_encode(lane);
-    (void)lane_start_pending(lane); /* what was just encoded; who has to wait does so until the next step */
+    (void)lane_start_pending(
+        lane); /* what was just encoded; who has to wait does so until the next step */
     busy |= lane_decode(lane);
     publish_stats(lane);
     return busy || has_queue(lane); /* what has just ended may have made room for the next */
@@ -432,6 +439,6 @@ void lane_stop(struct ink_lane *lane)
     n = lane->queue_len;
     lane->queue_len = 0;
     pthread_mutex_unlock(&lane->lock);
-    for (int i = 0; i < n; i++)     /* nobody adds to a stopping queue */
+    for (int i = 0; i < n; i++) /* nobody adds to a stopping queue */
         end_job(lane, lane->queue[i], &result);
 }

@@ -30,33 +30,33 @@ enum seq_state { SEQ_PENDING, SEQ_RUNNING, SEQ_DONE };
 struct seq {
     enum seq_state state;
     int attempt;
-    int n_done;             /* tokens drawn or scored in this attempt */
-    int slot;               /* while RUNNING */
+    int n_done; /* tokens drawn or scored in this attempt */
+    int slot;   /* while RUNNING */
 };
 
 /* An admitted job. Runs form a list, oldest first. */
 struct run {
     struct run *next;
-    struct ink_job *job;    /* one reference */
+    struct ink_job *job; /* one reference */
     const struct ink_job_spec *spec;
     enum source_state source;
     int32_t *source_blocks; /* [n_source_blocks], numbers valid from TAKEN on */
     int n_source_blocks;
     int n_pending, n_running;
-    bool was_encoded;       /* at least once */
-    bool dropped;           /* the job has ended, but the encoder still reads its source */
-    bool touched;           /* has new tokens in this step */
-    bool timed;             /* counted in job_ms */
+    bool was_encoded; /* at least once */
+    bool dropped;     /* the job has ended, but the encoder still reads its source */
+    bool touched;     /* has new tokens in this step */
+    bool timed;       /* counted in job_ms */
     int64_t admitted_ns;
-    struct seq seqs[];      /* [spec->n_seqs] */
+    struct seq seqs[]; /* [spec->n_seqs] */
 };
 
 /* A place in the decoder batch. */
 struct slot {
-    struct run *run;        /* NULL: free */
+    struct run *run; /* NULL: free */
     int seq;
     int n_blocks;
-    int32_t *blocks;        /* room for the longest target */
+    int32_t *blocks; /* room for the longest target */
     uint64_t served;
 };
 
@@ -64,7 +64,7 @@ struct lane_head {
     bool ready;
     const int32_t *ids;
     int n;
-    int32_t *banned;        /* indexes of banned entries; room for one more */
+    int32_t *banned; /* indexes of banned entries; room for one more */
     int n_banned;
 };
 
@@ -72,7 +72,7 @@ struct ink_lane {
     struct ink_engine *engine;
     struct ink_model *model;
     const struct ink_model_info *info;
-    struct bell *bell;      /* borrowed from the engine */
+    struct bell *bell; /* borrowed from the engine */
 
     struct kv_pool *kv;
     struct sampler *sampler;
@@ -81,41 +81,42 @@ struct ink_lane {
     int32_t *banned;
     int n_banned;
 
-    struct run *runs;       /* oldest first */
-    struct slot *slots;     /* [n_slots] */
+    struct run *runs;   /* oldest first */
+    struct slot *slots; /* [n_slots] */
     int n_slots, n_slots_used;
-    int n_live;             /* sequences PENDING or RUNNING, over all runs */
+    int n_live; /* sequences PENDING or RUNNING, over all runs */
     uint64_t step;
 
-    struct run **encoding;  /* [max_items] the batch under way */
+    struct run **encoding; /* [max_items] the batch under way */
     struct ink_encode_item *items;
     int max_encode_tokens, max_items, n_encoding, n_encoding_tokens, n_layers_left;
-    double ns_per_unit;     /* measured cost of a token in an encoder layer */
+    double ns_per_unit; /* measured cost of a token in an encoder layer */
 
-    struct plan_seq *plan_seqs;     /* [n_slots] */
-    struct plan_share *shares;      /* [n_slots] */
-    int *plan_slots;                /* [n_slots] slot of each planned sequence */
-    struct ink_decode_row *rows;    /* [max_rows] */
-    struct ink_token *top;          /* [INK_JOB_TOP_MAX] */
+    struct plan_seq *plan_seqs;  /* [n_slots] */
+    struct plan_share *shares;   /* [n_slots] */
+    int *plan_slots;             /* [n_slots] slot of each planned sequence */
+    struct ink_decode_row *rows; /* [max_rows] */
+    struct ink_token *top;       /* [INK_JOB_TOP_MAX] */
 
-    struct ink_job **passing;       /* [n_queue] scratch: jobs on their way out of the queue, or told their place */
-    double job_ms;          /* how long a job takes from admission to its last token: moving average */
-    bool has_job_ms;        /* measured; a guess before */
-    int64_t announced_ns;   /* when queue positions were last announced */
-    struct ink_engine_stats stats;  /* the engine thread's own copy */
+    struct ink_job *
+        *passing;  /* [n_queue] scratch: jobs on their way out of the queue, or told their place */
+    double job_ms; /* how long a job takes from admission to its last token: moving average */
+    bool has_job_ms;               /* measured; a guess before */
+    int64_t announced_ns;          /* when queue positions were last announced */
+    struct ink_engine_stats stats; /* the engine thread's own copy */
 
     pthread_mutex_t lock;   /* guards what is below; never held together with a job's lock */
     struct ink_job **queue; /* [n_queue] oldest first */
     int n_queue, queue_len;
     uint64_t n_submitted, n_refused;
     bool stopping;
-    double shared_job_ms;   /* copies for other threads */
+    double shared_job_ms; /* copies for other threads */
     int shared_running;
     struct ink_engine_stats shared_stats;
 };
 
-struct ink_lane *lane_new(struct ink_engine *e, struct ink_model *model, const struct ink_lane_options *options,
-                          struct bell *bell);
+struct ink_lane *lane_new(struct ink_engine *e, struct ink_model *model,
+                          const struct ink_lane_options *options, struct bell *bell);
 void lane_free(struct ink_lane *lane);
 
 /* One step; whether there is more to do at once. */

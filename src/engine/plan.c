@@ -37,7 +37,8 @@ int plan_rows(const struct plan_seq *seqs, int n_seqs, int max_rows, struct plan
         n_hungry = 0;
         for (int i = 0; i < n_seqs; i++)
             n_hungry += shares[i].n_rows > 0 && shares[i].n_rows < seqs[i].n_left;
-        for (int i = 0, each = n_hungry > 0 ? (room + n_hungry - 1) / n_hungry : 0; i < n_seqs; i++) {
+        for (int i = 0, each = n_hungry > 0 ? (room + n_hungry - 1) / n_hungry : 0; i < n_seqs;
+             i++) {
             int more = shares[i].n_rows > 0 ? seqs[i].n_left - shares[i].n_rows : 0;
 
             more = more < each ? more : each;

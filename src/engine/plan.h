@@ -10,13 +10,13 @@
 
 /* One running sequence. */
 struct plan_seq {
-    int n_left;         /* positions it could take at once: 1 when drawing, all that are left when scoring */
-    uint64_t served;    /* step in which it last had a row; 0: never */
+    int n_left; /* positions it could take at once: 1 when drawing, all that are left when scoring */
+    uint64_t served; /* step in which it last had a row; 0: never */
 };
 
 /* A sequence and how many consecutive positions it gets. */
 struct plan_share {
-    int seq;            /* index into the sequences given */
+    int seq; /* index into the sequences given */
     int n_rows;
 };
 
@@ -29,11 +29,11 @@ int plan_rows(const struct plan_seq *seqs, int n_seqs, int max_rows, struct plan
 
 /* The encoder's side. Costs are measured; 0 while unknown. */
 struct plan_encode {
-    double ns_per_unit;     /* one token in one layer */
-    int n_tokens;           /* of the batch under way */
+    double ns_per_unit; /* one token in one layer */
+    int n_tokens;       /* of the batch under way */
     int n_layers_left;
-    int n_running;          /* sequences being decoded */
-    int n_waiting;          /* sequences that wait for an encoding */
+    int n_running; /* sequences being decoded */
+    int n_waiting; /* sequences that wait for an encoding */
 };
 
 /*

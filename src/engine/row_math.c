@@ -169,33 +169,34 @@ INLINE void cut_body(const float *x, const float *block_max, int n_blocks, float
     }
 }
 
-#define IMPLEMENT(suffix, attribute)                                                                \
-    attribute static bool copy_##suffix(const float *src, float *dst, int n)                        \
-    {                                                                                               \
-        return copy_body(src, dst, n);                                                              \
-    }                                                                                               \
-    attribute static void block_max_##suffix(const float *x, int n_blocks, float *block_max)        \
-    {                                                                                               \
-        block_max_body(x, n_blocks, block_max);                                                     \
-    }                                                                                               \
-    attribute static void block_sum_##suffix(const float *x, const float *block_max, int n_blocks,  \
-                                             float shift, float scale, float *block_sum)            \
-    {                                                                                               \
-        weights_body(x, block_max, n_blocks, shift, scale, NULL, block_sum);                        \
-    }                                                                                               \
-    attribute static void weights_##suffix(const float *x, const float *block_max, int n_blocks,    \
-                                           float shift, float scale, float *w, float *block_sum)    \
-    {                                                                                               \
-        weights_body(x, block_max, n_blocks, shift, scale, w, block_sum);                           \
-    }                                                                                               \
-    attribute static void cut_##suffix(const float *x, const float *block_max, int n_blocks,        \
-                                       float cut, float *w, float *block_sum)                       \
-    {                                                                                               \
-        cut_body(x, block_max, n_blocks, cut, w, block_sum);                                        \
-    }                                                                                               \
-    static const struct row_math math_##suffix = { #suffix,           copy_##suffix,                \
-                                                   block_max_##suffix, block_sum_##suffix,          \
-                                                   weights_##suffix,   cut_##suffix }
+#define IMPLEMENT(suffix, attribute)                                                               \
+    attribute static bool copy_##suffix(const float *src, float *dst, int n)                       \
+    {                                                                                              \
+        return copy_body(src, dst, n);                                                             \
+    }                                                                                              \
+    attribute static void block_max_##suffix(const float *x, int n_blocks, float *block_max)       \
+    {                                                                                              \
+        block_max_body(x, n_blocks, block_max);                                                    \
+    }                                                                                              \
+    attribute static void block_sum_##suffix(const float *x, const float *block_max, int n_blocks, \
+                                             float shift, float scale, float *block_sum)           \
+    {                                                                                              \
+        weights_body(x, block_max, n_blocks, shift, scale, NULL, block_sum);                       \
+    }                                                                                              \
+    attribute static void weights_##suffix(const float *x, const float *block_max, int n_blocks,   \
+                                           float shift, float scale, float *w, float *block_sum)   \
+    {                                                                                              \
+        weights_body(x, block_max, n_blocks, shift, scale, w, block_sum);                          \
+    }                                                                                              \
+    attribute static void cut_##suffix(const float *x, const float *block_max, int n_blocks,       \
+                                       float cut, float *w, float *block_sum)                      \
+    {                                                                                              \
+        cut_body(x, block_max, n_blocks, cut, w, block_sum);                                       \
+    }                                                                                              \
+    static const struct row_math math_##suffix = {                                                 \
+        #suffix,          copy_##suffix, block_max_##suffix, block_sum_##suffix,                   \
+        weights_##suffix, cut_##suffix                                                             \
+    }
 
 IMPLEMENT(portable, );
 

@@ -19,8 +19,8 @@ struct row_math {
     /* block_max[b] = the largest value of block b. */
     void (*block_max)(const float *x, int n_blocks, float *block_max);
     /* block_sum[b] = sum of exp((x - shift) * scale) over block b; no term exceeds 1. */
-    void (*block_sum)(const float *x, const float *block_max, int n_blocks, float shift, float scale,
-                      float *block_sum);
+    void (*block_sum)(const float *x, const float *block_max, int n_blocks, float shift,
+                      float scale, float *block_sum);
     /* The same, and w[i] = the terms; w is not written in blocks whose sum is 0. */
     void (*weights)(const float *x, const float *block_max, int n_blocks, float shift, float scale,
                     float *w, float *block_sum);

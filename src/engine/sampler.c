@@ -33,11 +33,11 @@ struct entry {
 struct sampler {
     const struct row_math *math;
     int n_max;
-    float *x;               /* [n_max, whole blocks] the row, with bans and penalties */
-    float *w;               /* the same size: weights */
+    float *x; /* [n_max, whole blocks] the row, with bans and penalties */
+    float *w; /* the same size: weights */
     float *block_max, *block_sum;
-    struct entry *entries;  /* [n_max] one bucket */
-    uint32_t *seen;         /* [n_max] stamp of the last row in which the entry was penalized */
+    struct entry *entries; /* [n_max] one bucket */
+    uint32_t *seen;        /* [n_max] stamp of the last row in which the entry was penalized */
     uint32_t stamp;
     double mass[N_BUCKETS];
     int count[N_BUCKETS];
@@ -45,12 +45,12 @@ struct sampler {
     /* Of the row at hand: */
     int n, n_blocks;
     float max;
-    double lse;             /* log of the sum of exp(logit) at temperature 1 */
+    double lse; /* log of the sum of exp(logit) at temperature 1 */
 };
 
 static void *must(void *p)
 {
-    return p ? p : ink_alloc(SIZE_MAX);         /* ends the process with the usual message */
+    return p ? p : ink_alloc(SIZE_MAX); /* ends the process with the usual message */
 }
 
 struct sampler *sampler_new(int n_max)
@@ -151,7 +151,8 @@ static float logprob_of(const struct sampler *s, float logit)
 }
 
 /* The likeliest entries; equal ones in the order of their ids. */
-static void list_top(const struct sampler *s, const struct sampler_row *row, struct ink_token *top, int n_top)
+static void list_top(const struct sampler *s, const struct sampler_row *row, struct ink_token *top,
+                     int n_top)
 {
     int n = 0;
 
@@ -274,7 +275,7 @@ struct limit {
 /* What the walk over the histogram looks for: the k-th value, then the one where the mass reaches its goal. */
 struct search {
     float per_unit;
-    int base;               /* first bucket of the span that the histogram holds; -1: none yet */
+    int base; /* first bucket of the span that the histogram holds; -1: none yet */
 };
 
 /* Makes the histogram hold span number `i`. */
@@ -309,7 +310,7 @@ static struct limit limit_top_k(struct sampler *s, struct search *at, int k, dou
             return (struct limit){ cut, s->n };
         }
     }
-    *mass = sum;            /* what is further out weighs nothing */
+    *mass = sum; /* what is further out weighs nothing */
     return (struct limit){ -INFINITY, s->n };
 }
 
@@ -399,21 +400,24 @@ static int walk(const struct sampler *s, double r)
     return last;
 }
 
-static int choose(struct sampler *s, const struct ink_sampling *how, const struct random_place *place)
+static int choose(struct sampler *s, const struct ink_sampling *how,
+                  const struct random_place *place)
 {
     /* So cold that dividing by the temperature would overflow: the same as greedy. */
     if (how->temperature < 1e-6f)
         return first_max(s);
 
-    s->math->weights(s->x, s->block_max, s->n_blocks, s->max, 1.0f / how->temperature, s->w, s->block_sum);
+    s->math->weights(s->x, s->block_max, s->n_blocks, s->max, 1.0f / how->temperature, s->w,
+                     s->block_sum);
     double total = filter(s, how, sum_blocks(s));
 
     return walk(s, random_uniform(how->seed, place) * total);
 }
 
-enum ink_status sampler_draw(struct sampler *s, const struct sampler_row *row, const struct ink_sampling *how,
-                             const struct random_place *place, const struct ink_token *history, int n_history,
-                             struct ink_token *top, int n_top, struct ink_token *out)
+enum ink_status sampler_draw(struct sampler *s, const struct sampler_row *row,
+                             const struct ink_sampling *how, const struct random_place *place,
+                             const struct ink_token *history, int n_history, struct ink_token *top,
+                             int n_top, struct ink_token *out)
 {
     enum ink_status st = load(s, row);
 
@@ -428,8 +432,8 @@ enum ink_status sampler_draw(struct sampler *s, const struct sampler_row *row, c
     return INK_OK;
 }
 
-enum ink_status sampler_score(struct sampler *s, const struct sampler_row *row, int32_t id, struct ink_token *top,
-                              int n_top, struct ink_token *out)
+enum ink_status sampler_score(struct sampler *s, const struct sampler_row *row, int32_t id,
+                              struct ink_token *top, int n_top, struct ink_token *out)
 {
     enum ink_status st = load(s, row);
     int at = sampler_row_find(row->ids, row->n, id);

@@ -29,15 +29,15 @@
  */
 struct sampler;
 
-struct sampler *sampler_new(int n_max);         /* longest row; 1 .. 2^24 */
-void sampler_free(struct sampler *s);           /* NULL is fine */
+struct sampler *sampler_new(int n_max); /* longest row; 1 .. 2^24 */
+void sampler_free(struct sampler *s);   /* NULL is fine */
 
 /* One row, borrowed for the call. */
 struct sampler_row {
     const float *logits;
     int n;
-    const int32_t *ids;         /* token of each entry, ascending; NULL: the entry's own index */
-    const int32_t *banned;      /* indexes of entries, distinct; at least one entry is not banned */
+    const int32_t *ids;    /* token of each entry, ascending; NULL: the entry's own index */
+    const int32_t *banned; /* indexes of entries, distinct; at least one entry is not banned */
     int n_banned;
 };
 
@@ -46,13 +46,15 @@ struct sampler_row {
  * fewer where the row has fewer (the rest get id -1). INK_DEVICE: the row holds infinities or NaN.
  */
 INK_NODISCARD enum ink_status sampler_draw(struct sampler *s, const struct sampler_row *row,
-                                           const struct ink_sampling *how, const struct random_place *place,
-                                           const struct ink_token *history, int n_history, struct ink_token *top,
-                                           int n_top, struct ink_token *out);
+                                           const struct ink_sampling *how,
+                                           const struct random_place *place,
+                                           const struct ink_token *history, int n_history,
+                                           struct ink_token *top, int n_top, struct ink_token *out);
 
 /* The log-probability of a given token instead of a drawn one; -infinity when the row lacks it. */
-INK_NODISCARD enum ink_status sampler_score(struct sampler *s, const struct sampler_row *row, int32_t id,
-                                            struct ink_token *top, int n_top, struct ink_token *out);
+INK_NODISCARD enum ink_status sampler_score(struct sampler *s, const struct sampler_row *row,
+                                            int32_t id, struct ink_token *top, int n_top,
+                                            struct ink_token *out);
 
 /* Index of token `id` in a row, or -1. */
 int sampler_row_find(const int32_t *ids, int n, int32_t id);

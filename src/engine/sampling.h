@@ -14,13 +14,13 @@ struct ink_token {
  * repetition penalty, temperature, top-k, top-p, min-p. See sampler.h for what each one means.
  */
 struct ink_sampling {
-    float temperature;          /* 0: greedy, and nothing below but the penalty matters */
-    int top_k;                  /* 0: off */
-    float top_p;                /* 1: off */
-    float min_p;                /* 0: off */
-    float repetition_penalty;   /* 1: off */
+    float temperature;        /* 0: greedy, and nothing below but the penalty matters */
+    int top_k;                /* 0: off */
+    float top_p;              /* 1: off */
+    float min_p;              /* 0: off */
+    float repetition_penalty; /* 1: off */
     uint64_t seed;
-    uint32_t seed_index;        /* which text of a batch that shares the seed; 0 for a single one */
+    uint32_t seed_index; /* which text of a batch that shares the seed; 0 for a single one */
 };
 
 #endif

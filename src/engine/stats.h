@@ -9,11 +9,11 @@ enum { INK_ROWS_CLASSES = 10 };
 /* What the engine has done with one model since it started, and what it holds now. */
 struct ink_engine_stats {
     /* counters */
-    uint64_t jobs_submitted, jobs_refused;  /* refused: the queue was full */
+    uint64_t jobs_submitted, jobs_refused; /* refused: the queue was full */
     uint64_t jobs_finished, jobs_cancelled, jobs_expired, jobs_failed;
-    uint64_t encoder_passes;                /* sources encoded */
+    uint64_t encoder_passes; /* sources encoded */
     uint64_t encoder_batches;
-    uint64_t encoder_repeats;               /* passes done again because memory was needed elsewhere */
+    uint64_t encoder_repeats; /* passes done again because memory was needed elsewhere */
     uint64_t tokens_source, tokens_output;
     uint64_t redraws;
     uint64_t steps, rows;                   /* of the decoder */
@@ -21,9 +21,9 @@ struct ink_engine_stats {
     double encode_ms, decode_ms, sample_ms; /* time spent in each */
     /* gauges */
     int queue_length;
-    int jobs_running;                       /* admitted and not ended */
+    int jobs_running; /* admitted and not ended */
     int sequences_running;
-    int blocks_total, blocks_free;          /* KV memory */
+    int blocks_total, blocks_free; /* KV memory */
 };
 
 /* The class of a step with `n_rows` rows. */

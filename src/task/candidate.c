@@ -95,9 +95,11 @@ static enum ink_status take(struct candidate *c, int32_t id, struct ink_err *err
     return st;
 }
 
-enum ink_status candidate_pull(struct candidate *c, struct ink_job *job, bool *halt, struct ink_err *err)
+enum ink_status candidate_pull(struct candidate *c, struct ink_job *job, bool *halt,
+                               struct ink_err *err)
 {
-    struct ink_token *tops = c->tops ? c->tops + (size_t)c->n_tokens * (size_t)c->rules->n_top : NULL;
+    struct ink_token *tops =
+        c->tops ? c->tops + (size_t)c->n_tokens * (size_t)c->rules->n_top : NULL;
     struct ink_seq_view view;
     enum ink_status st = INK_OK;
     int n, first = c->n_tokens;
@@ -105,7 +107,8 @@ enum ink_status candidate_pull(struct candidate *c, struct ink_job *job, bool *h
     *halt = false;
     if (c->state != CANDIDATE_ACTIVE)
         return INK_OK;
-    n = ink_job_read(job, c->index, first, c->tokens + first, tops, c->rules->max_tokens - first, &view);
+    n = ink_job_read(job, c->index, first, c->tokens + first, tops, c->rules->max_tokens - first,
+                     &view);
     assert(view.attempt == c->attempt); /* only the reader redraws */
     for (int i = 0; i < n && st == INK_OK && !c->stopped; i++)
         st = take(c, c->tokens[first + i].id, err);
@@ -175,7 +178,8 @@ static void make_details(struct candidate *c)
             top[k] = (struct ink_token_prob){ c->tops[i * n_top + (size_t)k].id,
                                               c->tops[i * n_top + (size_t)k].logprob };
         c->detail[i] = (struct ink_token_detail){
-            .chosen = { c->tokens[i].id, c->tokens[i].logprob }, .top = top, .n_top = k };
+            .chosen = { c->tokens[i].id, c->tokens[i].logprob }, .top = top, .n_top = k
+        };
     }
 }
 

@@ -24,7 +24,7 @@
  */
 enum candidate_state { CANDIDATE_ACTIVE, CANDIDATE_COMPLETE, CANDIDATE_ACCEPTED, CANDIDATE_FAILED };
 
-struct candidate_rules {            /* shared by all candidates of a task; borrowed */
+struct candidate_rules { /* shared by all candidates of a task; borrowed */
     const struct ink_tokenizer *tokenizer;
     const struct ink_slice *stops;
     int n_stops;
@@ -39,22 +39,22 @@ struct candidate {
     int attempt;
 
     struct ink_detokenizer *detokenizer;
-    struct ink_buf raw;             /* all text of this attempt, stop string included */
-    size_t checked;                 /* up to here no stop string begins */
-    size_t begin, end;              /* what of `raw` is the text so far, as far as it may be shown */
-    size_t sent;                    /* up to here it was shown */
-    bool stopped;                   /* by a stop string */
+    struct ink_buf raw; /* all text of this attempt, stop string included */
+    size_t checked;     /* up to here no stop string begins */
+    size_t begin, end;  /* what of `raw` is the text so far, as far as it may be shown */
+    size_t sent;        /* up to here it was shown */
+    bool stopped;       /* by a stop string */
 
-    struct ink_token *tokens;       /* [max_tokens] */
-    struct ink_token *tops;         /* [max_tokens][n_top] with details, else NULL */
+    struct ink_token *tokens; /* [max_tokens] */
+    struct ink_token *tops;   /* [max_tokens][n_top] with details, else NULL */
     int n_tokens;
     const char *finish_reason;
 
-    bool resets;                    /* a reset has to be told before more text */
+    bool resets; /* a reset has to be told before more text */
     const char *reset_reason;
-    bool announced;                 /* its CANDIDATE event was returned */
-    struct ink_tokens key;          /* COMPLETE: the text's ids, for comparing */
-    struct ink_err error;           /* FAILED */
+    bool announced;        /* its CANDIDATE event was returned */
+    struct ink_tokens key; /* COMPLETE: the text's ids, for comparing */
+    struct ink_err error;  /* FAILED */
 
     /* ACCEPTED or FAILED, for the result: */
     struct ink_token_detail *detail;

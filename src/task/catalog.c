@@ -18,7 +18,7 @@
 enum {
     MAX_MODELS = 16,
     N_PARALLEL = 64,
-    MIN_ROWS = 16,              /* of a step, so that scoring is quick also with few sequences */
+    MIN_ROWS = 16, /* of a step, so that scoring is quick also with few sequences */
     MAX_SOURCE = 512,
     MAX_TARGET = 512,
     MAX_ENCODE_TOKENS = 2048,
@@ -32,8 +32,8 @@ static const char text_slot[] = "{text}";
 
 struct ink_catalog {
     struct ink_catalog_options options;
-    char *prompt;                           /* copy of options.prompt; NULL if none */
-    struct ink_engine *engine;              /* started with the first model that has weights */
+    char *prompt;              /* copy of options.prompt; NULL if none */
+    struct ink_engine *engine; /* started with the first model that has weights */
     struct ink_served *models[MAX_MODELS];
     int n_models;
 };
@@ -103,18 +103,20 @@ static int plan_blocks(const struct ink_catalog_options *o)
 {
     int n = o->n_parallel;
 
-    return n * USUAL_TARGET_BLOCKS + (n + n / 2 + 16) * USUAL_SOURCE_BLOCKS + blocks_of(o->max_source_tokens) +
-           blocks_of(o->max_target_tokens);
+    return n * USUAL_TARGET_BLOCKS + (n + n / 2 + 16) * USUAL_SOURCE_BLOCKS +
+           blocks_of(o->max_source_tokens) + blocks_of(o->max_target_tokens);
 }
 
-static enum ink_status open_model(const struct ink_catalog_options *o, struct ink_served *s, struct ink_err *err)
+static enum ink_status open_model(const struct ink_catalog_options *o, struct ink_served *s,
+                                  struct ink_err *err)
 {
     int longest = blocks_of(o->max_source_tokens) + blocks_of(o->max_target_tokens);
     struct ink_model_options mo = {
         .compute = o->compute,
         .n_threads = o->n_threads,
         .max_rows = o->n_parallel > MIN_ROWS ? o->n_parallel : MIN_ROWS,
-        .max_encode_tokens = o->max_source_tokens > MAX_ENCODE_TOKENS ? o->max_source_tokens : MAX_ENCODE_TOKENS,
+        .max_encode_tokens =
+            o->max_source_tokens > MAX_ENCODE_TOKENS ? o->max_source_tokens : MAX_ENCODE_TOKENS,
         .n_blocks = plan_blocks(o),
     };
     enum ink_status st = ink_model_open(s->file, &mo, &s->model, err);
@@ -127,10 +129,11 @@ static enum ink_status open_model(const struct ink_catalog_options *o, struct in
         int64_t n = per_block > 0 ? o->max_memory / per_block : 0;
 
         if (n < longest)
-            return ink_err_set(err, INK_NO_MEMORY,
-                               "%lld bytes of KV memory are too few: one text of %d tokens with an answer of %d needs %lld",
-                               (long long)o->max_memory, o->max_source_tokens, o->max_target_tokens,
-                               (long long)(longest * per_block));
+            return ink_err_set(
+                err, INK_NO_MEMORY,
+                "%lld bytes of KV memory are too few: one text of %d tokens with an answer of %d needs %lld",
+                (long long)o->max_memory, o->max_source_tokens, o->max_target_tokens,
+                (long long)(longest * per_block));
         ink_model_close(s->model);
         s->model = NULL;
         mo.n_blocks = (int)n;
@@ -174,7 +177,8 @@ static int32_t *list_banned(const struct ink_served *s, int *n)
 
     *n = 0;
     for (int32_t i = 0; i < s->info.n_vocab; i++) {
-        bool usable = i < n_pieces && ink_tokenizer_piece_type(s->tokenizer, i) != INK_PIECE_UNUSED &&
+        bool usable = i < n_pieces &&
+                      ink_tokenizer_piece_type(s->tokenizer, i) != INK_PIECE_UNUSED &&
                       !ink_tokenizer_is_special(s->tokenizer, i);
 
         if (!usable && i != eos)
@@ -188,8 +192,9 @@ static enum ink_status start_lane(struct ink_catalog *c, struct ink_served *s, s
     struct ink_lane_options lo = {
         .n_parallel = c->options.n_parallel,
         .n_queue = c->options.n_queue,
-        .max_encode_tokens =
-            c->options.max_source_tokens > MAX_ENCODE_TOKENS ? c->options.max_source_tokens : MAX_ENCODE_TOKENS,
+        .max_encode_tokens = c->options.max_source_tokens > MAX_ENCODE_TOKENS
+                                 ? c->options.max_source_tokens
+                                 : MAX_ENCODE_TOKENS,
         .n_heads = s->head_zh_rows > 0 ? s->head_zh + 1 : 1,
     };
     int32_t *banned = list_banned(s, &lo.n_banned);
@@ -197,7 +202,8 @@ static enum ink_status start_lane(struct ink_catalog *c, struct ink_served *s, s
 
     lo.banned = banned;
     if (lo.n_banned >= s->info.n_vocab - 1)
-        st = ink_err_set(err, INK_CORRUPT, "the vocabulary has no pieces that text could be made of");
+        st = ink_err_set(err, INK_CORRUPT,
+                         "the vocabulary has no pieces that text could be made of");
     if (st == INK_OK && !c->engine)
         st = ink_engine_start(&c->engine, err);
     if (st == INK_OK)
@@ -206,7 +212,8 @@ static enum ink_status start_lane(struct ink_catalog *c, struct ink_served *s, s
     return st;
 }
 
-static enum ink_status load_weights(struct ink_catalog *c, struct ink_served *s, struct ink_err *err)
+static enum ink_status load_weights(struct ink_catalog *c, struct ink_served *s,
+                                    struct ink_err *err)
 {
     enum ink_status st = open_model(&c->options, s, err);
 
@@ -214,14 +221,18 @@ static enum ink_status load_weights(struct ink_catalog *c, struct ink_served *s,
         return st;
     s->info = *ink_model_info(s->model);
     if (!s->info.has_encoder)
-        return ink_err_set(err, INK_UNSUPPORTED, "architecture %s has no encoder; served are encoder-decoders",
+        return ink_err_set(err, INK_UNSUPPORTED,
+                           "architecture %s has no encoder; served are encoder-decoders",
                            s->info.arch);
     if (ink_tokenizer_eos(s->tokenizer) < 0 || ink_tokenizer_eos(s->tokenizer) >= s->info.n_vocab)
-        return ink_err_set(err, INK_CORRUPT, "the vocabulary names no end token that the model has");
-    s->max_source = c->options.max_source_tokens < s->info.max_source_tokens ? c->options.max_source_tokens
-                                                                             : s->info.max_source_tokens;
-    s->max_target = c->options.max_target_tokens < s->info.max_target_tokens ? c->options.max_target_tokens
-                                                                             : s->info.max_target_tokens;
+        return ink_err_set(err, INK_CORRUPT,
+                           "the vocabulary names no end token that the model has");
+    s->max_source = c->options.max_source_tokens < s->info.max_source_tokens
+                        ? c->options.max_source_tokens
+                        : s->info.max_source_tokens;
+    s->max_target = c->options.max_target_tokens < s->info.max_target_tokens
+                        ? c->options.max_target_tokens
+                        : s->info.max_target_tokens;
     st = add_zh_head(s, err);
     if (st == INK_OK)
         st = start_lane(c, s, err);
@@ -230,7 +241,8 @@ static enum ink_status load_weights(struct ink_catalog *c, struct ink_served *s,
     return st;
 }
 
-static enum ink_status read_template(const struct ink_catalog *c, struct ink_served *s, struct ink_err *err)
+static enum ink_status read_template(const struct ink_catalog *c, struct ink_served *s,
+                                     struct ink_err *err)
 {
     const char *prompt = default_prompt;
 
@@ -238,27 +250,29 @@ static enum ink_status read_template(const struct ink_catalog *c, struct ink_ser
     if (c->prompt)
         prompt = c->prompt;
     if (!strstr(prompt, text_slot))
-        return ink_err_param(err, INK_INVALID, "prompt", "invalid_value", "the prompt template has no %s in it",
-                             text_slot);
+        return ink_err_param(err, INK_INVALID, "prompt", "invalid_value",
+                             "the prompt template has no %s in it", text_slot);
     s->prompt = ink_strdup(prompt);
     return INK_OK;
 }
 
-enum ink_status ink_catalog_add(struct ink_catalog *c, const char *path, const char *name, struct ink_err *err)
+enum ink_status ink_catalog_add(struct ink_catalog *c, const char *path, const char *name,
+                                struct ink_err *err)
 {
     struct ink_served *s = NULL;
     struct stat file;
     enum ink_status st;
 
     if (c->n_models == MAX_MODELS)
-        return ink_err_set(err, INK_BUSY, "%s: at most %d models can be served at once", path, MAX_MODELS);
+        return ink_err_set(err, INK_BUSY, "%s: at most %d models can be served at once", path,
+                           MAX_MODELS);
 
     s = ink_zalloc(sizeof(*s));
     s->name = name ? ink_strdup(name) : name_of_path(path);
     for (int i = 0; i < c->n_models; i++) {
         if (strcmp(c->models[i]->name, s->name) == 0) {
-            st = ink_err_param(err, INK_INVALID, "model", "invalid_value", "%s: a model called \"%s\" is served already",
-                               path, s->name);
+            st = ink_err_param(err, INK_INVALID, "model", "invalid_value",
+                               "%s: a model called \"%s\" is served already", path, s->name);
             goto out;
         }
     }
@@ -304,14 +318,15 @@ static enum ink_status not_found(const struct ink_catalog *c, const char *name, 
     size_t len = 0;
 
     for (int i = 0; i < c->n_models; i++) {
-        int n = snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "", c->models[i]->name);
+        int n =
+            snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "", c->models[i]->name);
 
         if (n < 0 || (size_t)n >= sizeof(names) - len)
             break;
         len += (size_t)n;
     }
-    return ink_err_param(err, INK_NOT_FOUND, "model", "model_not_found", "no model \"%.60s\"; there is: %s", name,
-                         c->n_models ? names : "none");
+    return ink_err_param(err, INK_NOT_FOUND, "model", "model_not_found",
+                         "no model \"%.60s\"; there is: %s", name, c->n_models ? names : "none");
 }
 
 enum ink_status ink_catalog_find(struct ink_catalog *c, const char *name, unsigned capabilities,
@@ -327,13 +342,14 @@ enum ink_status ink_catalog_find(struct ink_catalog *c, const char *name, unsign
             return INK_OK;
         }
         if (name)
-            return ink_err_param(err, INK_INVALID, "model", "invalid_value", "the model \"%s\" cannot %s", s->name,
+            return ink_err_param(err, INK_INVALID, "model", "invalid_value",
+                                 "the model \"%s\" cannot %s", s->name,
                                  words_for(capabilities & ~s->capabilities));
     }
     if (name)
         return not_found(c, name, err);
-    return ink_err_param(err, INK_NOT_FOUND, "model", "model_not_found", "no model that can %s is served",
-                         words_for(capabilities));
+    return ink_err_param(err, INK_NOT_FOUND, "model", "model_not_found",
+                         "no model that can %s is served", words_for(capabilities));
 }
 
 int ink_catalog_n_models(const struct ink_catalog *c)

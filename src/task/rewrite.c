@@ -22,7 +22,8 @@
 enum {
     DEFAULT_N = 3,
     DEFAULT_MAX_TOKENS = 64,
-    MAX_TEXT_BYTES = 1 << 20,   /* beyond any model's limit; bounds the work of finding out by how much */
+    MAX_TEXT_BYTES =
+        1 << 20, /* beyond any model's limit; bounds the work of finding out by how much */
     MAX_STOP_BYTES = 512,
 };
 
@@ -42,19 +43,22 @@ void ink_rewrite_defaults(struct ink_rewrite_request *rq)
 
 /* --- checks --- */
 
-static enum ink_status check_int(const char *name, int64_t value, int64_t min, int64_t max, struct ink_err *err)
+static enum ink_status check_int(const char *name, int64_t value, int64_t min, int64_t max,
+                                 struct ink_err *err)
 {
     if (value >= min && value <= max)
         return INK_OK;
-    return ink_err_param(err, INK_INVALID, name, "invalid_value", "%s: %lld is not in %lld..%lld", name,
-                         (long long)value, (long long)min, (long long)max);
+    return ink_err_param(err, INK_INVALID, name, "invalid_value", "%s: %lld is not in %lld..%lld",
+                         name, (long long)value, (long long)min, (long long)max);
 }
 
-static enum ink_status check_number(const char *name, double value, double min, double max, struct ink_err *err)
+static enum ink_status check_number(const char *name, double value, double min, double max,
+                                    struct ink_err *err)
 {
     if (value >= min && value <= max) /* false for NaN */
         return INK_OK;
-    return ink_err_param(err, INK_INVALID, name, "invalid_value", "%s: %g is not in %g..%g", name, value, min, max);
+    return ink_err_param(err, INK_INVALID, name, "invalid_value", "%s: %g is not in %g..%g", name,
+                         value, min, max);
 }
 
 static enum ink_status check_stops(const struct ink_rewrite_request *rq, struct ink_err *err)
@@ -71,8 +75,8 @@ static enum ink_status check_stops(const struct ink_rewrite_request *rq, struct 
     return st;
 }
 
-static enum ink_status check_fields(const struct ink_rewrite_request *rq, const struct ink_served *served,
-                                    struct ink_err *err)
+static enum ink_status check_fields(const struct ink_rewrite_request *rq,
+                                    const struct ink_served *served, struct ink_err *err)
 {
     enum ink_status st;
 
@@ -87,11 +91,12 @@ static enum ink_status check_fields(const struct ink_rewrite_request *rq, const 
         (st = check_int("n_top", rq->n_top, 0, INK_TOP_MAX, err)) != INK_OK)
         return st;
     if (!((float)rq->top_p > 0))
-        return ink_err_param(err, INK_INVALID, "top_p", "invalid_value", "top_p: %g is not above 0 and at most 1",
-                             rq->top_p);
+        return ink_err_param(err, INK_INVALID, "top_p", "invalid_value",
+                             "top_p: %g is not above 0 and at most 1", rq->top_p);
     if (rq->has_seed && rq->seed > max_seed)
-        return ink_err_param(err, INK_INVALID, "seed", "invalid_value", "seed: %llu is not in 0..%llu",
-                             (unsigned long long)rq->seed, (unsigned long long)max_seed);
+        return ink_err_param(err, INK_INVALID, "seed", "invalid_value",
+                             "seed: %llu is not in 0..%llu", (unsigned long long)rq->seed,
+                             (unsigned long long)max_seed);
     return check_stops(rq, err);
 }
 
@@ -101,13 +106,14 @@ static enum ink_status check_text(struct ink_slice text, struct ink_err *err)
     const char *nul = text.len > 0 ? memchr(text.ptr, '\0', text.len) : NULL;
 
     if (valid < text.len)
-        return ink_err_param(err, INK_INVALID, "text", "invalid_value", "text: not valid UTF-8 at byte %zu of %zu", valid,
-                             text.len);
+        return ink_err_param(err, INK_INVALID, "text", "invalid_value",
+                             "text: not valid UTF-8 at byte %zu of %zu", valid, text.len);
     if (nul)
-        return ink_err_param(err, INK_INVALID, "text", "invalid_value", "text: a NUL character at byte %zu",
-                             (size_t)(nul - text.ptr));
+        return ink_err_param(err, INK_INVALID, "text", "invalid_value",
+                             "text: a NUL character at byte %zu", (size_t)(nul - text.ptr));
     if (text_blank_prefix(text) == text.len)
-        return ink_err_param(err, INK_INVALID, "text", "invalid_value", "text: empty; write what to rewrite");
+        return ink_err_param(err, INK_INVALID, "text", "invalid_value",
+                             "text: empty; write what to rewrite");
     return INK_OK;
 }
 
@@ -115,11 +121,11 @@ static enum ink_status check_text(struct ink_slice text, struct ink_err *err)
 
 struct source {
     struct ink_tokens tokens;
-    int n_before;       /* tokens before truncation; 0: not truncated */
+    int n_before; /* tokens before truncation; 0: not truncated */
 };
 
-static enum ink_status encode_prompt(const struct ink_served *served, struct ink_slice text, struct ink_tokens *out,
-                                     struct ink_err *err)
+static enum ink_status encode_prompt(const struct ink_served *served, struct ink_slice text,
+                                     struct ink_tokens *out, struct ink_err *err)
 {
     /* Special pieces are not recognized: what a user writes is text. */
     static const struct ink_encode_options options = { .add_special = true };
@@ -134,8 +140,8 @@ static enum ink_status encode_prompt(const struct ink_served *served, struct ink
     if (st == INK_OK)
         st = ink_buf_adds(&prompt, slot + strlen(text_slot));
     if (st != INK_OK)
-        st = ink_err_param(err, INK_INVALID, "text", "input_too_long", "text: %zu bytes; at most %d", text.len,
-                           MAX_TEXT_BYTES);
+        st = ink_err_param(err, INK_INVALID, "text", "input_too_long",
+                           "text: %zu bytes; at most %d", text.len, MAX_TEXT_BYTES);
     out->n = 0;
     if (st == INK_OK)
         st = ink_tokenizer_encode(served->tokenizer, ink_buf_slice(&prompt), &options, out, err);
@@ -145,18 +151,19 @@ static enum ink_status encode_prompt(const struct ink_served *served, struct ink
 
 static enum ink_status too_long(size_t n_tokens, int max, struct ink_err *err)
 {
-    return ink_err_param(err, INK_INVALID, "text", "input_too_long",
-                         "text: %zu tokens with the prompt; the limit is %d (on_long_input \"truncate\" cuts at a "
-                         "sentence end)",
-                         n_tokens, max);
+    return ink_err_param(
+        err, INK_INVALID, "text", "input_too_long",
+        "text: %zu tokens with the prompt; the limit is %d (on_long_input \"truncate\" cuts at a "
+        "sentence end)",
+        n_tokens, max);
 }
 
 /*
  * The longest prefix, in whole characters, whose prompt fits. A longer text nearly always has more tokens, so halving finds it;
  * the answer itself is always one that was tried and fits. 0 when not even the template does.
  */
-static enum ink_status longest_fit(const struct ink_served *served, struct ink_slice text, struct ink_tokens *scratch,
-                                   size_t *len, struct ink_err *err)
+static enum ink_status longest_fit(const struct ink_served *served, struct ink_slice text,
+                                   struct ink_tokens *scratch, size_t *len, struct ink_err *err)
 {
     size_t fits = 0, too_much = text.len;
 
@@ -185,8 +192,8 @@ static enum ink_status longest_fit(const struct ink_served *served, struct ink_s
 }
 
 /* Cuts `*text` at the last sentence end that fits, else clause, else character. */
-static enum ink_status truncate_text(const struct ink_served *served, struct ink_slice *text, struct ink_tokens *out,
-                                     struct ink_err *err)
+static enum ink_status truncate_text(const struct ink_served *served, struct ink_slice *text,
+                                     struct ink_tokens *out, struct ink_err *err)
 {
     size_t fit, n_before = out->n;
     enum ink_status st = longest_fit(served, *text, out, &fit, err);
@@ -214,8 +221,10 @@ static enum ink_status truncate_text(const struct ink_served *served, struct ink
     return too_long(n_before, served->max_source, err);
 }
 
-static enum ink_status source_from_text(const struct ink_served *served, const struct ink_rewrite_request *rq,
-                                        struct ink_slice *text, struct source *out, struct ink_err *err)
+static enum ink_status source_from_text(const struct ink_served *served,
+                                        const struct ink_rewrite_request *rq,
+                                        struct ink_slice *text, struct source *out,
+                                        struct ink_err *err)
 {
     enum ink_status st = check_text(*text, err);
 
@@ -229,8 +238,9 @@ static enum ink_status source_from_text(const struct ink_served *served, const s
     return truncate_text(served, text, &out->tokens, err);
 }
 
-static enum ink_status source_from_ids(const struct ink_served *served, const struct ink_rewrite_request *rq,
-                                       struct source *out, struct ink_err *err)
+static enum ink_status source_from_ids(const struct ink_served *served,
+                                       const struct ink_rewrite_request *rq, struct source *out,
+                                       struct ink_err *err)
 {
     int n = rq->n_source_ids;
 
@@ -241,8 +251,9 @@ static enum ink_status source_from_ids(const struct ink_served *served, const st
                              "source_ids: %d tokens; the limit is %d", n, served->max_source);
     for (int i = 0; i < n; i++) {
         if (rq->source_ids[i] < 0 || rq->source_ids[i] >= served->info.n_vocab)
-            return ink_err_param(err, INK_INVALID, "source_ids", "invalid_value", "source_ids[%d]: %d is not in 0..%d",
-                                 i, (int)rq->source_ids[i], served->info.n_vocab - 1);
+            return ink_err_param(err, INK_INVALID, "source_ids", "invalid_value",
+                                 "source_ids[%d]: %d is not in 0..%d", i, (int)rq->source_ids[i],
+                                 served->info.n_vocab - 1);
     }
     out->tokens.ids = ink_alloc((size_t)n * sizeof(int32_t));
     memcpy(out->tokens.ids, rq->source_ids, (size_t)n * sizeof(int32_t));
@@ -252,7 +263,8 @@ static enum ink_status source_from_ids(const struct ink_served *served, const st
 
 /* --- the head --- */
 
-static enum ink_status choose_head(const struct ink_served *served, const struct ink_rewrite_request *rq, int *head,
+static enum ink_status choose_head(const struct ink_served *served,
+                                   const struct ink_rewrite_request *rq, int *head,
                                    struct ink_err *err)
 {
     unsigned scripts = INK_SCRIPT_ALL;
@@ -267,8 +279,8 @@ static enum ink_status choose_head(const struct ink_served *served, const struct
         return st;
     if (scripts != INK_SCRIPT_ZH || served->head_zh_rows == 0)
         return ink_err_param(err, INK_INVALID, "scripts", "invalid_value",
-                             "scripts: \"%.40s\" is not offered by %.60s; there is: all%s", rq->scripts, served->name,
-                             served->head_zh_rows > 0 ? ", zh" : "");
+                             "scripts: \"%.40s\" is not offered by %.60s; there is: all%s",
+                             rq->scripts, served->name, served->head_zh_rows > 0 ? ", zh" : "");
     *head = served->head_zh;
     return INK_OK;
 }
@@ -280,14 +292,16 @@ static uint64_t random_bits(void)
     uint64_t bits = 0;
 
     if (getrandom(&bits, sizeof(bits), 0) != (ssize_t)sizeof(bits))
-        bits = (uint64_t)ink_clock_ns() * 0x9E3779B97F4A7C15u; /* no entropy yet: early in the machine's life */
+        bits = (uint64_t)ink_clock_ns() *
+               0x9E3779B97F4A7C15u; /* no entropy yet: early in the machine's life */
     return bits;
 }
 
 static void set_rules(struct ink_task *task, const struct ink_rewrite_request *rq)
 {
     for (int i = 0; i < rq->n_stop; i++)
-        task->stops[i] = (struct ink_slice){ ink_strndup(rq->stop[i].ptr, rq->stop[i].len), rq->stop[i].len };
+        task->stops[i] =
+            (struct ink_slice){ ink_strndup(rq->stop[i].ptr, rq->stop[i].len), rq->stop[i].len };
     task->rules = (struct candidate_rules){
         .tokenizer = task->served->tokenizer,
         .stops = task->stops,
@@ -308,8 +322,9 @@ static void fail_repetitions(struct ink_task *task)
     for (int i = 1; i < task->n; i++) {
         struct ink_err error;
 
-        ink_err_param(&error, INK_INVALID, "", "duplicate",
-                      "candidate %d: temperature 0 has one answer only, candidate 0; raise it for more", i);
+        ink_err_param(
+            &error, INK_INVALID, "", "duplicate",
+            "candidate %d: temperature 0 has one answer only, candidate 0; raise it for more", i);
         candidate_fail(&task->candidates[i], &error, "duplicate");
         candidate_describe(&task->candidates[i], &task->described[i]);
     }
@@ -338,7 +353,8 @@ static struct ink_job *make_job(const struct ink_task *task, const struct ink_re
     });
 }
 
-static enum ink_status compare_with_source(struct ink_task *task, struct ink_slice text, struct ink_err *err)
+static enum ink_status compare_with_source(struct ink_task *task, struct ink_slice text,
+                                           struct ink_err *err)
 {
     static const struct ink_encode_options plain = { 0 };
 
@@ -362,7 +378,8 @@ enum ink_status ink_rewrite_start(struct ink_catalog *catalog, const struct ink_
         (st = check_fields(rq, served, err)) != INK_OK)
         return st;
     tokenize_ns = ink_clock_ns();
-    st = rq->source_ids ? source_from_ids(served, rq, &source, err) : source_from_text(served, rq, &text, &source, err);
+    st = rq->source_ids ? source_from_ids(served, rq, &source, err)
+                        : source_from_text(served, rq, &text, &source, err);
     if (st == INK_OK)
         st = choose_head(served, rq, &head, err);
     if (st != INK_OK)
@@ -380,7 +397,8 @@ enum ink_status ink_rewrite_start(struct ink_catalog *catalog, const struct ink_
         task->result.truncated_from = source.n_before;
         task->result.truncated_to = (int)source.tokens.n;
     }
-    (void)snprintf(task->result.id, sizeof(task->result.id), "rw-%016llx", (unsigned long long)random_bits());
+    (void)snprintf(task->result.id, sizeof(task->result.id), "rw-%016llx",
+                   (unsigned long long)random_bits());
     if (task->greedy)
         fail_repetitions(task);
 

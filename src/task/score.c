@@ -11,9 +11,10 @@
 #include <string.h>
 
 /* Ids from text or as given; the caller frees out->ids whatever the status. */
-static enum ink_status read_side(const struct ink_served *served, const char *name, struct ink_slice text,
-                                 const int32_t *ids, int n_ids, int max, const struct ink_encode_options *options,
-                                 struct ink_tokens *out, struct ink_err *err)
+static enum ink_status read_side(const struct ink_served *served, const char *name,
+                                 struct ink_slice text, const int32_t *ids, int n_ids, int max,
+                                 const struct ink_encode_options *options, struct ink_tokens *out,
+                                 struct ink_err *err)
 {
     enum ink_status st;
 
@@ -29,20 +30,21 @@ static enum ink_status read_side(const struct ink_served *served, const char *na
         size_t valid = ink_utf8_valid_prefix(text.ptr, text.len);
 
         if (valid < text.len)
-            return ink_err_param(err, INK_INVALID, name, "invalid_value", "%s: not valid UTF-8 at byte %zu of %zu",
-                                 name, valid, text.len);
+            return ink_err_param(err, INK_INVALID, name, "invalid_value",
+                                 "%s: not valid UTF-8 at byte %zu of %zu", name, valid, text.len);
         st = ink_tokenizer_encode(served->tokenizer, text, options, out, err);
         if (st != INK_OK)
             return st;
     }
     for (size_t i = 0; i < out->n; i++) {
         if (out->ids[i] < 0 || out->ids[i] >= served->info.n_vocab)
-            return ink_err_param(err, INK_INVALID, name, "invalid_value", "%s: id %d at %zu is not in 0..%d", name,
-                                 (int)out->ids[i], i, served->info.n_vocab - 1);
+            return ink_err_param(err, INK_INVALID, name, "invalid_value",
+                                 "%s: id %d at %zu is not in 0..%d", name, (int)out->ids[i], i,
+                                 served->info.n_vocab - 1);
     }
     if (out->n > (size_t)max)
-        return ink_err_param(err, INK_INVALID, name, "input_too_long", "%s: %zu tokens; the limit is %d", name, out->n,
-                             max);
+        return ink_err_param(err, INK_INVALID, name, "input_too_long",
+                             "%s: %zu tokens; the limit is %d", name, out->n, max);
     return INK_OK;
 }
 
@@ -91,8 +93,9 @@ static void take_result(struct ink_job *job, int n, int n_top, struct ink_score_
 
         for (; k < n_top && tops[i * n_top + k].id >= 0; k++)
             top[k] = (struct ink_token_prob){ tops[i * n_top + k].id, tops[i * n_top + k].logprob };
-        out->target[i] = (struct ink_token_detail){
-            .chosen = { tokens[i].id, tokens[i].logprob }, .top = top, .n_top = k };
+        out->target[i] = (struct ink_token_detail){ .chosen = { tokens[i].id, tokens[i].logprob },
+                                                    .top = top,
+                                                    .n_top = k };
         out->sum_logprob += (double)tokens[i].logprob;
     }
     free(tokens);
@@ -102,7 +105,8 @@ static void take_result(struct ink_job *job, int n, int n_top, struct ink_score_
 enum ink_status ink_score(struct ink_catalog *catalog, const struct ink_score_request *rq,
                           struct ink_score_result *out, struct ink_err *err)
 {
-    static const struct ink_encode_options source_options = { .specials = true, .add_special = true };
+    static const struct ink_encode_options source_options = { .specials = true,
+                                                              .add_special = true };
     static const struct ink_encode_options target_options = { .specials = true };
     struct ink_tokens source = { 0 }, target = { 0 };
     struct ink_served *served;
@@ -112,10 +116,10 @@ enum ink_status ink_score(struct ink_catalog *catalog, const struct ink_score_re
     if (st != INK_OK)
         return st;
     if (rq->n_top < 0 || rq->n_top > INK_JOB_TOP_MAX)
-        return ink_err_param(err, INK_INVALID, "n_top", "invalid_value", "n_top: %d is not in 0..%d", rq->n_top,
-                             INK_JOB_TOP_MAX);
-    st = read_side(served, "source", rq->source, rq->source_ids, rq->n_source_ids, served->max_source, &source_options,
-                   &source, err);
+        return ink_err_param(err, INK_INVALID, "n_top", "invalid_value",
+                             "n_top: %d is not in 0..%d", rq->n_top, INK_JOB_TOP_MAX);
+    st = read_side(served, "source", rq->source, rq->source_ids, rq->n_source_ids,
+                   served->max_source, &source_options, &source, err);
     if (st == INK_OK)
         st = read_side(served, "target", rq->target, rq->target_ids, rq->n_target_ids,
                        served->max_target - (rq->n_target_ids < 0), &target_options, &target, err);
@@ -146,7 +150,9 @@ enum ink_status ink_score(struct ink_catalog *catalog, const struct ink_score_re
         st = wait_for(job, err);
     if (st != INK_OK)
         goto out;
-    *out = (struct ink_score_result){ .model = served->name, .source_ids = source.ids, .n_source = (int)source.n };
+    *out = (struct ink_score_result){ .model = served->name,
+                                      .source_ids = source.ids,
+                                      .n_source = (int)source.n };
     source.ids = NULL;
     take_result(job, (int)target.n, rq->n_top, out);
 out:

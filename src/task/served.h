@@ -11,16 +11,16 @@
 struct ink_served {
     char *name;
     struct ink_model_file *file;
-    struct ink_model *model;        /* NULL: vocabulary only */
-    struct ink_model_info info;     /* a copy, so that it can be asked for without a model */
+    struct ink_model *model;    /* NULL: vocabulary only */
+    struct ink_model_info info; /* a copy, so that it can be asked for without a model */
     struct ink_tokenizer *tokenizer;
     struct ink_lane *lane;
-    char *prompt;                   /* contains {text} */
+    char *prompt; /* contains {text} */
     unsigned capabilities;
     bool is_demo;
     int64_t created;
-    int head_zh, head_zh_rows;      /* 0, 0: no such head */
-    int max_source, max_target;     /* tokens */
+    int head_zh, head_zh_rows;  /* 0, 0: no such head */
+    int max_source, max_target; /* tokens */
 };
 
 #endif

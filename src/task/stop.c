@@ -12,7 +12,8 @@ static bool stands_at(struct ink_slice text, size_t at, struct ink_slice stop)
     return memcmp(text.ptr + at, stop.ptr, rest < stop.len ? rest : stop.len) == 0;
 }
 
-size_t stop_scan(struct ink_slice text, size_t from, const struct ink_slice *stops, int n_stops, bool *hit)
+size_t stop_scan(struct ink_slice text, size_t from, const struct ink_slice *stops, int n_stops,
+                 bool *hit)
 {
     size_t safe = text.len;
 

@@ -11,6 +11,7 @@
  * shown: up to where the earliest stop string begins (`*hit` is set), else all but a tail that
  * could still become one. Pure; stop strings are not empty.
  */
-size_t stop_scan(struct ink_slice text, size_t from, const struct ink_slice *stops, int n_stops, bool *hit);
+size_t stop_scan(struct ink_slice text, size_t from, const struct ink_slice *stops, int n_stops,
+                 bool *hit);
 
 #endif

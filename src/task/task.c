@@ -108,38 +108,44 @@ static bool same_ids(const struct ink_tokens *a, const struct ink_tokens *b)
 }
 
 /* Why a complete candidate cannot be taken, whatever those before it will be; NULL: nothing speaks against it. */
-static const char *objection(const struct ink_task *task, const struct candidate *c, struct ink_err *error)
+static const char *objection(const struct ink_task *task, const struct candidate *c,
+                             struct ink_err *error)
 {
     if (candidate_text(c).len == 0) {
-        ink_err_param(error, INK_INVALID, "", "empty", "candidate %d: the model's answer is empty", c->index);
+        ink_err_param(error, INK_INVALID, "", "empty", "candidate %d: the model's answer is empty",
+                      c->index);
         return "empty";
     }
     if (!task->allow_same && task->source_key.n > 0 && same_ids(&c->key, &task->source_key)) {
-        ink_err_param(error, INK_INVALID, "", "same_as_source", "candidate %d: the answer is the source itself",
-                      c->index);
+        ink_err_param(error, INK_INVALID, "", "same_as_source",
+                      "candidate %d: the answer is the source itself", c->index);
         return "duplicate";
     }
     for (int i = 0; i < c->index; i++) {
         const struct candidate *other = &task->candidates[i];
 
         if (other->state == CANDIDATE_ACCEPTED && same_ids(&c->key, &other->key)) {
-            ink_err_param(error, INK_INVALID, "", "duplicate", "candidate %d: the same as candidate %d", c->index, i);
+            ink_err_param(error, INK_INVALID, "", "duplicate",
+                          "candidate %d: the same as candidate %d", c->index, i);
             return "duplicate";
         }
     }
     return NULL;
 }
 
-static void refuse(struct ink_task *task, struct candidate *c, const char *reason, struct ink_err *error)
+static void refuse(struct ink_task *task, struct candidate *c, const char *reason,
+                   struct ink_err *error)
 {
     size_t len = strlen(error->text);
 
-    if (!task->greedy && c->attempt < TASK_MAX_REDRAWS && ink_job_redraw(task->job, c->index, NULL) == INK_OK) {
+    if (!task->greedy && c->attempt < TASK_MAX_REDRAWS &&
+        ink_job_redraw(task->job, c->index, NULL) == INK_OK) {
         candidate_restart(c, reason);
         return;
     }
     if (c->attempt > 0)
-        (void)snprintf(error->text + len, sizeof(error->text) - len, ", also when drawn %d times", c->attempt + 1);
+        (void)snprintf(error->text + len, sizeof(error->text) - len, ", also when drawn %d times",
+                       c->attempt + 1);
     candidate_fail(c, error, reason);
 }
 
@@ -200,7 +206,8 @@ static void sum_up(struct ink_task *task)
     t->first_token_ms = between_ms(st.encoded_ns, st.first_ns);
     t->decode_ms = between_ms(st.first_ns, st.last_ns);
     t->total_ms = ink_clock_ms_since(task->start_ns);
-    t->other_ms = t->total_ms - t->tokenize_ms - t->queue_ms - t->encode_ms - t->first_token_ms - t->decode_ms;
+    t->other_ms = t->total_ms - t->tokenize_ms - t->queue_ms - t->encode_ms - t->first_token_ms -
+                  t->decode_ms;
     if (t->other_ms < 0)
         t->other_ms = 0;
     task->result.usage.tokens_output = 0;
@@ -228,14 +235,15 @@ static enum ink_status finish(struct ink_task *task, struct ink_task_event *ev, 
         task_warn(task, "%d of %d candidates failed: see their errors", n_failed, task->n);
     sum_up(task);
     if (n_failed == task->n)
-        return ink_err_param(err, INK_INVALID, "", "no_usable_output", "none of %d candidates is usable: %s", task->n,
-                             failed->error.text);
+        return ink_err_param(err, INK_INVALID, "", "no_usable_output",
+                             "none of %d candidates is usable: %s", task->n, failed->error.text);
     *ev = (struct ink_task_event){ .kind = INK_TASK_DONE };
     return INK_OK;
 }
 
 /* The job has ended before its candidates were decided. */
-static enum ink_status give_up(struct ink_task *task, const struct ink_err *why, struct ink_err *err)
+static enum ink_status give_up(struct ink_task *task, const struct ink_err *why,
+                               struct ink_err *err)
 {
     assert(why->code != INK_OK); /* a job that ended well has left nothing undecided */
     task->ended = true;
@@ -286,18 +294,22 @@ static bool tell(struct ink_task *task, struct ink_task_event *ev)
     return false;
 }
 
-static bool tell_queue(struct ink_task *task, const struct ink_job_status *st, struct ink_task_event *ev)
+static bool tell_queue(struct ink_task *task, const struct ink_job_status *st,
+                       struct ink_task_event *ev)
 {
     if (st->stage != INK_JOB_QUEUED || st->position == task->told_position)
         return false;
     if (st->position == 0 && between_ms(st->submitted_ns, ink_clock_ns()) < QUEUE_GRACE_MS)
         return false;
     task->told_position = st->position;
-    *ev = (struct ink_task_event){ .kind = INK_TASK_QUEUED, .position = st->position, .wait_ms = st->wait_ms };
+    *ev = (struct ink_task_event){ .kind = INK_TASK_QUEUED,
+                                   .position = st->position,
+                                   .wait_ms = st->wait_ms };
     return true;
 }
 
-enum ink_status ink_task_next(struct ink_task *task, int timeout_ms, struct ink_task_event *ev, struct ink_err *err)
+enum ink_status ink_task_next(struct ink_task *task, int timeout_ms, struct ink_task_event *ev,
+                              struct ink_err *err)
 {
     int64_t deadline = ink_clock_ms() + timeout_ms;
 
@@ -331,7 +343,8 @@ enum ink_status ink_task_next(struct ink_task *task, int timeout_ms, struct ink_
             return INK_OK;
 
         left = deadline - ink_clock_ms();
-        if (left <= 0 || !ink_job_wait(task->job, task->seen, left > INT_MAX ? INT_MAX : (int)left)) {
+        if (left <= 0 ||
+            !ink_job_wait(task->job, task->seen, left > INT_MAX ? INT_MAX : (int)left)) {
             *ev = (struct ink_task_event){ .kind = INK_TASK_IDLE };
             return INK_OK;
         }

@@ -13,23 +13,24 @@
 /* A task from the inside of this room: made by rewrite.c, run by task.c. */
 struct ink_task {
     const struct ink_served *served;
-    struct ink_job *job;            /* one reference */
+    struct ink_job *job; /* one reference */
 
     struct candidate_rules rules;
-    struct ink_slice stops[INK_STOP_MAX];   /* owned copies */
-    bool greedy;                    /* drawing again would give the same */
+    struct ink_slice stops[INK_STOP_MAX]; /* owned copies */
+    bool greedy;                          /* drawing again would give the same */
     bool allow_same;
-    struct ink_tokens source_key;   /* the source text's ids, for comparing; n 0: nothing is compared */
+    struct ink_tokens
+        source_key; /* the source text's ids, for comparing; n 0: nothing is compared */
 
     int n;
-    struct candidate *candidates;   /* [n] */
+    struct candidate *candidates;    /* [n] */
     struct ink_candidate *described; /* [n], filled as candidates are decided */
 
     int64_t start_ns;
     double tokenize_ms;
-    uint64_t seen;                  /* version of the job that was last looked at */
-    int told_position;              /* place in the queue last told; -1: none yet */
-    bool ended;                     /* the last event was returned */
+    uint64_t seen;     /* version of the job that was last looked at */
+    int told_position; /* place in the queue last told; -1: none yet */
+    bool ended;        /* the last event was returned */
     struct ink_task_result result;
     char warnings[INK_WARNINGS_MAX][160];
 };

@@ -11,8 +11,8 @@
 static bool is_blank(uint32_t cp)
 {
     return cp == ' ' || (cp >= 0x09 && cp <= 0x0D) || cp == 0x85 || cp == 0xA0 || cp == 0x1680 ||
-           (cp >= 0x2000 && cp <= 0x200A) || cp == 0x2028 || cp == 0x2029 || cp == 0x202F || cp == 0x205F ||
-           cp == 0x3000;
+           (cp >= 0x2000 && cp <= 0x200A) || cp == 0x2028 || cp == 0x2029 || cp == 0x202F ||
+           cp == 0x205F || cp == 0x3000;
 }
 
 static bool is_one_of(uint32_t cp, const uint32_t *set)
@@ -23,11 +23,13 @@ static bool is_one_of(uint32_t cp, const uint32_t *set)
 }
 
 /* 。！？!?…｡ and line ends */
-static const uint32_t sentence_marks[] = { 0x3002, 0xFF01, 0xFF1F, '!', '?', 0x2026, 0xFF61, '\n', 0x2029, 0 };
+static const uint32_t sentence_marks[] = { 0x3002, 0xFF01, 0xFF1F, '!',    '?',
+                                           0x2026, 0xFF61, '\n',   0x2029, 0 };
 /* ，、；：,;: */
 static const uint32_t clause_marks[] = { 0xFF0C, 0x3001, 0xFF1B, 0xFF1A, ',', ';', ':', 0 };
 /* ” ’ 」 』 ） 》 】 " ' ) ] */
-static const uint32_t closing_marks[] = { 0x201D, 0x2019, 0x300D, 0x300F, 0xFF09, 0x300B, 0x3011, '"', '\'', ')', ']', 0 };
+static const uint32_t closing_marks[] = { 0x201D, 0x2019, 0x300D, 0x300F, 0xFF09, 0x300B,
+                                          0x3011, '"',    '\'',   ')',    ']',    0 };
 
 static bool is_digit(uint32_t cp)
 {
@@ -64,7 +66,8 @@ size_t text_last_cut(struct ink_slice text, size_t max, enum text_cut kind)
         }
         if (ink_utf8_decode(text.ptr + at, text.len - at, &next) == 0)
             next = 0;
-        after_mark = ends_at(before, cp, next, kind) || (after_mark && is_one_of(cp, closing_marks));
+        after_mark =
+            ends_at(before, cp, next, kind) || (after_mark && is_one_of(cp, closing_marks));
         /* What closes after a mark, or repeats it, belongs to it. */
         if (after_mark && !is_one_of(next, closing_marks) && !is_one_of(next, sentence_marks))
             best = at;

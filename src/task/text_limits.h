@@ -9,8 +9,8 @@
 /* Where a text can be cut, and what of it is white space. Pure; text is valid UTF-8. */
 
 enum text_cut {
-    TEXT_CUT_SENTENCE,  /* after 。！？!?… or a line, or a full stop before a space; closing quotes and brackets included */
-    TEXT_CUT_CLAUSE,    /* also after ，、；：,;: */
+    TEXT_CUT_SENTENCE, /* after 。！？!?… or a line, or a full stop before a space; closing quotes and brackets included */
+    TEXT_CUT_CLAUSE,   /* also after ，、；：,;: */
     TEXT_CUT_CHARACTER, /* anywhere between characters */
 };
 

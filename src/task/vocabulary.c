@@ -58,8 +58,8 @@ static bool has_all_bytes(const struct ink_vocab *v)
     return n == 256;
 }
 
-static enum ink_status read_pieces(const struct ink_model_file *f, int64_t n, struct ink_piece *pieces,
-                                   struct ink_err *err)
+static enum ink_status read_pieces(const struct ink_model_file *f, int64_t n,
+                                   struct ink_piece *pieces, struct ink_err *err)
 {
     const float *scores = ink_model_file_array_data(f, key_scores, "f32");
     const int32_t *types = ink_model_file_array_data(f, key_types, "i32");
@@ -79,7 +79,8 @@ static enum ink_status read_pieces(const struct ink_model_file *f, int64_t n, st
     return INK_OK;
 }
 
-enum ink_status vocabulary_read(const struct ink_model_file *f, struct ink_tokenizer **out, struct ink_err *err)
+enum ink_status vocabulary_read(const struct ink_model_file *f, struct ink_tokenizer **out,
+                                struct ink_err *err)
 {
     const char *kind = "";
     const uint8_t *charsmap = ink_model_file_array_data(f, key_charsmap, "u8");
@@ -87,17 +88,18 @@ enum ink_status vocabulary_read(const struct ink_model_file *f, struct ink_token
     enum ink_status st;
 
     if (!ink_model_file_string(f, "tokenizer.ggml.model", &kind) || strcmp(kind, "t5") != 0)
-        return ink_err_set(err, INK_UNSUPPORTED,
-                           "%s: tokenizer.ggml.model is \"%s\"; served are \"t5\" (SentencePiece unigram)",
-                           ink_model_file_path(f), kind);
+        return ink_err_set(
+            err, INK_UNSUPPORTED,
+            "%s: tokenizer.ggml.model is \"%s\"; served are \"t5\" (SentencePiece unigram)",
+            ink_model_file_path(f), kind);
     if (n < 1 || n > MAX_PIECES)
-        return ink_err_set(err, INK_CORRUPT, "%s: %s is missing or not 1..%d strings", ink_model_file_path(f),
-                           key_tokens, MAX_PIECES);
+        return ink_err_set(err, INK_CORRUPT, "%s: %s is missing or not 1..%d strings",
+                           ink_model_file_path(f), key_tokens, MAX_PIECES);
 
     struct ink_piece *pieces = ink_try_alloc((size_t)n, sizeof(*pieces));
     if (!pieces)
-        return ink_err_set(err, INK_NO_MEMORY, "%s: no memory for %lld tokens", ink_model_file_path(f),
-                           (long long)n);
+        return ink_err_set(err, INK_NO_MEMORY, "%s: no memory for %lld tokens",
+                           ink_model_file_path(f), (long long)n);
     st = read_pieces(f, n, pieces, err);
     if (st != INK_OK)
         goto out;
@@ -115,7 +117,8 @@ enum ink_status vocabulary_read(const struct ink_model_file *f, struct ink_token
         .escape_whitespaces = read_bool(f, "tokenizer.ggml.escape_whitespaces", true),
     };
     if (charsmap)
-        v.charsmap = (struct ink_slice){ (const char *)charsmap, (size_t)ink_model_file_array(f, key_charsmap) };
+        v.charsmap = (struct ink_slice){ (const char *)charsmap,
+                                         (size_t)ink_model_file_array(f, key_charsmap) };
     v.byte_fallback = read_bool(f, "inkstone.tokenizer.byte_fallback", has_all_bytes(&v));
     if (v.eos < 0)
         v.eos = find_text(&v, "</s>");

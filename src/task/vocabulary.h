@@ -10,7 +10,7 @@ struct ink_tokenizer;
  * The tokenizer that a model file carries, under the keys that llama.cpp's converter writes for T5
  * (tokenizer.ggml.*) and a few of our own. INK_CORRUPT names the key that is missing or wrong.
  */
-INK_NODISCARD enum ink_status vocabulary_read(const struct ink_model_file *file, struct ink_tokenizer **out,
-                                              struct ink_err *err);
+INK_NODISCARD enum ink_status vocabulary_read(const struct ink_model_file *file,
+                                              struct ink_tokenizer **out, struct ink_err *err);
 
 #endif

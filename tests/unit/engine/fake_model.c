@@ -15,15 +15,16 @@ enum { FAKE_HEADS = 4 };
 struct ink_model {
     struct fake_options o;
     struct ink_model_info info;
-    int32_t *memory;        /* [n_blocks][INK_KV_BLOCK_TOKENS] the token that wrote each place; -1: nobody */
+    int32_t
+        *memory; /* [n_blocks][INK_KV_BLOCK_TOKENS] the token that wrote each place; -1: nobody */
     int32_t *heads[FAKE_HEADS];
     int head_n[FAKE_HEADS], n_heads;
-    float *logits;          /* [max_rows][n_vocab] */
+    float *logits; /* [max_rows][n_vocab] */
     float *full;
     const struct ink_encode_item *items;
     int n_items, layers_left;
     int decodes, advances;
-    pthread_mutex_t lock;   /* guards counts */
+    pthread_mutex_t lock; /* guards counts */
     struct fake_counts counts;
 };
 
@@ -44,8 +45,8 @@ static uint64_t digest(const int32_t *a, int n, const int32_t *b, int n_b)
     return h;
 }
 
-void fake_logits_mixed(const int32_t *source, int n_source, const int32_t *history, int n_history, float *logits,
-                       int n_vocab)
+void fake_logits_mixed(const int32_t *source, int n_source, const int32_t *history, int n_history,
+                       float *logits, int n_vocab)
 {
     uint64_t h = digest(source, n_source, history, n_history);
 
@@ -54,15 +55,15 @@ void fake_logits_mixed(const int32_t *source, int n_source, const int32_t *histo
     logits[FAKE_EOS] = (float)n_history * 0.5f;
 }
 
-void fake_logits_endless(const int32_t *source, int n_source, const int32_t *history, int n_history, float *logits,
-                         int n_vocab)
+void fake_logits_endless(const int32_t *source, int n_source, const int32_t *history, int n_history,
+                         float *logits, int n_vocab)
 {
     fake_logits_mixed(source, n_source, history, n_history, logits, n_vocab);
     logits[FAKE_EOS] = -100;
 }
 
-void fake_logits_echo(const int32_t *source, int n_source, const int32_t *history, int n_history, float *logits,
-                      int n_vocab)
+void fake_logits_echo(const int32_t *source, int n_source, const int32_t *history, int n_history,
+                      float *logits, int n_vocab)
 {
     (void)history;
     for (int i = 0; i < n_vocab; i++)
@@ -105,6 +106,7 @@ struct ink_model *fake_model_new(const struct fake_options *options)
         .max_target_tokens = o->max_target,
         .max_rows = o->max_rows,
         .n_blocks = o->n_blocks,
+        .bytes_kv = 1000 * (int64_t)o->n_blocks,
     };
     m->memory = ink_alloc((size_t)o->n_blocks * INK_KV_BLOCK_TOKENS * sizeof(*m->memory));
     memset(m->memory, 0xff, (size_t)o->n_blocks * INK_KV_BLOCK_TOKENS * sizeof(*m->memory));
@@ -140,7 +142,8 @@ void fake_model_counts(struct ink_model *m, struct fake_counts *out)
     pthread_mutex_unlock(&m->lock);
 }
 
-enum ink_status ink_model_add_head(struct ink_model *m, const int32_t *ids, int n, int *head, struct ink_err *err)
+enum ink_status ink_model_add_head(struct ink_model *m, const int32_t *ids, int n, int *head,
+                                   struct ink_err *err)
 {
     (void)err;
     assert(m->n_heads < FAKE_HEADS);
@@ -163,8 +166,8 @@ static void nap(int us)
         nanosleep(&(struct timespec){ .tv_nsec = us * 1000L }, NULL);
 }
 
-enum ink_status ink_model_encode_begin(struct ink_model *m, const struct ink_encode_item *items, int n_items,
-                                       struct ink_err *err)
+enum ink_status ink_model_encode_begin(struct ink_model *m, const struct ink_encode_item *items,
+                                       int n_items, struct ink_err *err)
 {
     (void)err;
     assert(!m->items && n_items > 0);
@@ -187,7 +190,8 @@ static int32_t *place(struct ink_model *m, const int32_t *blocks, int pos)
     return &m->memory[(size_t)block * INK_KV_BLOCK_TOKENS + (size_t)(pos % INK_KV_BLOCK_TOKENS)];
 }
 
-enum ink_status ink_model_encode_advance(struct ink_model *m, int n_layers, bool *done, struct ink_err *err)
+enum ink_status ink_model_encode_advance(struct ink_model *m, int n_layers, bool *done,
+                                         struct ink_err *err)
 {
     assert(m->items && n_layers > 0);
     if (++m->advances == m->o.fail_encode)
@@ -221,7 +225,8 @@ void ink_model_encode_abort(struct ink_model *m)
     m->items = NULL;
 }
 
-enum ink_status ink_model_decode(struct ink_model *m, struct ink_decode_row *rows, int n_rows, struct ink_err *err)
+enum ink_status ink_model_decode(struct ink_model *m, struct ink_decode_row *rows, int n_rows,
+                                 struct ink_err *err)
 {
     int32_t source[1024], history[1024];
 

@@ -9,8 +9,8 @@
  */
 
 /* `history` starts with the decoder's start token. Writes n_vocab logits. */
-typedef void fake_logits_fn(const int32_t *source, int n_source, const int32_t *history, int n_history,
-                            float *logits, int n_vocab);
+typedef void fake_logits_fn(const int32_t *source, int n_source, const int32_t *history,
+                            int n_history, float *logits, int n_vocab);
 
 /* Pseudo-random logits that depend on all tokens; the end token (1) grows likelier with each step. */
 fake_logits_fn fake_logits_mixed;
@@ -19,16 +19,16 @@ fake_logits_fn fake_logits_echo;
 /* As mixed, but never ends. */
 fake_logits_fn fake_logits_endless;
 
-struct fake_options { /* zero means default */
-    int n_vocab;      /* 64 */
-    int n_blocks;     /* 64 */
-    int max_rows;     /* 8 */
-    int max_source;   /* 256 */
-    int max_target;   /* 256 */
-    int n_layers;     /* 4 */
-    fake_logits_fn *logits;     /* mixed */
-    int decode_us, layer_us;    /* how long a step, and an encoder layer, takes: 0 */
-    int fail_decode, fail_encode;   /* fail at this call, counted from 1 */
+struct fake_options {             /* zero means default */
+    int n_vocab;                  /* 64 */
+    int n_blocks;                 /* 64 */
+    int max_rows;                 /* 8 */
+    int max_source;               /* 256 */
+    int max_target;               /* 256 */
+    int n_layers;                 /* 4 */
+    fake_logits_fn *logits;       /* mixed */
+    int decode_us, layer_us;      /* how long a step, and an encoder layer, takes: 0 */
+    int fail_decode, fail_encode; /* fail at this call, counted from 1 */
 };
 
 enum { FAKE_START = 0, FAKE_EOS = 1, FAKE_UNK = 2 };

@@ -9,7 +9,8 @@
 
 enum { LONG_MS = 10000 };
 
-void bench_start(struct bench *b, const struct fake_options *fake, const struct ink_lane_options *lane)
+void bench_start(struct bench *b, const struct fake_options *fake,
+                 const struct ink_lane_options *lane)
 {
     b->model = fake_model_new(fake);
     assert_int_equal(ink_engine_start(&b->engine, NULL), INK_OK);

@@ -11,7 +11,8 @@ struct bench {
     struct ink_model *model;
 };
 
-void bench_start(struct bench *b, const struct fake_options *fake, const struct ink_lane_options *lane);
+void bench_start(struct bench *b, const struct fake_options *fake,
+                 const struct ink_lane_options *lane);
 /* Stops the engine and checks that nothing was leaked: no job counted as running. */
 void bench_stop(struct bench *b);
 

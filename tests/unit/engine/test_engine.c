@@ -30,7 +30,8 @@ static void sequences_end_at_the_end_token_or_the_limit(void **state)
     struct ink_token out[10];
     (void)state;
 
-    bench_start(&b, &(struct fake_options){ .logits = fake_logits_echo }, &(struct ink_lane_options){ 0 });
+    bench_start(&b, &(struct fake_options){ .logits = fake_logits_echo },
+                &(struct ink_lane_options){ 0 });
     spec.sampling.temperature = 0;
     struct ink_job *job = bench_submit(&b, &spec);
     assert_int_equal(bench_end(job), INK_OK);
@@ -147,7 +148,8 @@ static void every_job_gets_in_a_crowd_what_it_gets_alone(void **state)
     struct bench b;
     (void)state;
 
-    bench_start(&b, &(struct fake_options){ .n_blocks = 400, .max_rows = 64 }, &(struct ink_lane_options){ 0 });
+    bench_start(&b, &(struct fake_options){ .n_blocks = 400, .max_rows = 64 },
+                &(struct ink_lane_options){ 0 });
     for (int i = 0; i < CROWD; i++) {
         struct ink_job_spec spec = crowd_spec(i);
         struct ink_job *job = bench_submit(&b, &spec);
@@ -162,8 +164,9 @@ static void every_job_gets_in_a_crowd_what_it_gets_alone(void **state)
         struct ink_job *jobs[CROWD];
 
         bench_start(&b,
-                    &(struct fake_options){
-                        .n_blocks = rows[k].n_blocks, .max_rows = rows[k].max_rows, .layer_us = rows[k].layer_us },
+                    &(struct fake_options){ .n_blocks = rows[k].n_blocks,
+                                            .max_rows = rows[k].max_rows,
+                                            .layer_us = rows[k].layer_us },
                     &(struct ink_lane_options){ 0 });
         for (int i = 0; i < CROWD; i++) {
             struct ink_job_spec spec = crowd_spec(i);
@@ -173,7 +176,8 @@ static void every_job_gets_in_a_crowd_what_it_gets_alone(void **state)
         for (int i = 0; i < CROWD; i++) {
             assert_int_equal(bench_end(jobs[i]), INK_OK);
             if (bench_digest(jobs[i]) != alone[i])
-                fail_msg("job %d differs with %d blocks and %d rows", i, rows[k].n_blocks, rows[k].max_rows);
+                fail_msg("job %d differs with %d blocks and %d rows", i, rows[k].n_blocks,
+                         rows[k].max_rows);
             ink_job_unref(jobs[i]);
         }
         assert_true(bench_quiet(&b));
@@ -218,10 +222,11 @@ static void a_long_source_does_not_stop_a_running_stream(void **state)
     (void)state;
 
     /* A layer takes 4 ms, so that 12 of them exceed the 30 ms budget of one slice. */
-    bench_start(&b,
-                &(struct fake_options){
-                    .logits = fake_logits_endless, .n_layers = 24, .layer_us = 4000, .decode_us = 200 },
-                &(struct ink_lane_options){ 0 });
+    bench_start(
+        &b,
+        &(struct fake_options){
+            .logits = fake_logits_endless, .n_layers = 24, .layer_us = 4000, .decode_us = 200 },
+        &(struct ink_lane_options){ 0 });
     struct ink_job *stream = bench_submit(&b, &stream_spec);
     while (ink_job_read(stream, 0, 0, NULL, NULL, 0, &view), view.n_tokens < 5)
         nap_ms(1);
@@ -411,7 +416,8 @@ static void many_targets_share_one_source(void **state)
             ids[i][k] = 3 + (i * 3 + k) % 50;
     }
     spec.targets = targets;
-    bench_start(&b, &(struct fake_options){ .max_rows = 7, .n_blocks = 20 }, &(struct ink_lane_options){ 0 });
+    bench_start(&b, &(struct fake_options){ .max_rows = 7, .n_blocks = 20 },
+                &(struct ink_lane_options){ 0 });
     struct ink_job *job = bench_submit(&b, &spec);
     assert_int_equal(bench_end(job), INK_OK);
     for (int i = 0; i < 40; i++) {
@@ -477,7 +483,8 @@ static void a_smaller_head_limits_what_can_be_drawn(void **state)
 
     assert_int_equal(ink_model_add_head(b.model, ids, 4, &head, NULL), INK_OK);
     assert_int_equal(ink_engine_start(&b.engine, NULL), INK_OK);
-    assert_int_equal(ink_engine_add(b.engine, b.model, &(struct ink_lane_options){ .n_heads = 2 }, &b.lane, NULL),
+    assert_int_equal(ink_engine_add(b.engine, b.model, &(struct ink_lane_options){ .n_heads = 2 },
+                                    &b.lane, NULL),
                      INK_OK);
     spec.head = head;
     struct ink_job *job = bench_submit(&b, &spec);
@@ -501,10 +508,11 @@ static void cancelling_frees_everything_at_every_stage(void **state)
     struct ink_seq_view view;
     (void)state;
 
-    bench_start(&b,
-                &(struct fake_options){
-                    .logits = fake_logits_endless, .layer_us = 3000, .decode_us = 1000, .n_layers = 100 },
-                &(struct ink_lane_options){ .n_parallel = 2 });
+    bench_start(
+        &b,
+        &(struct fake_options){
+            .logits = fake_logits_endless, .layer_us = 3000, .decode_us = 1000, .n_layers = 100 },
+        &(struct ink_lane_options){ .n_parallel = 2 });
     struct ink_job_spec spec = bench_spec(1, 30, 2, 200);
     struct ink_job *running = bench_submit(&b, &spec);
     while (ink_job_read(running, 0, 0, NULL, NULL, 0, &view), view.n_tokens < 1)
@@ -559,7 +567,8 @@ static void a_reader_may_leave_at_any_time(void **state)
     struct ink_job_spec spec = bench_spec(1, 30, 3, 200);
     (void)state;
 
-    bench_start(&b, &(struct fake_options){ .decode_us = 100, .layer_us = 200 }, &(struct ink_lane_options){ 0 });
+    bench_start(&b, &(struct fake_options){ .decode_us = 100, .layer_us = 200 },
+                &(struct ink_lane_options){ 0 });
     for (int i = 0; i < 30; i++) {
         struct ink_job *job = bench_submit(&b, &spec);
 
@@ -581,8 +590,10 @@ static void a_deadline_ends_a_job_wherever_it_is(void **state)
     (void)state;
 
     spec.timeout_ms = 60;
-    bench_start(&b, &(struct fake_options){ .logits = fake_logits_endless, .layer_us = 500, .decode_us = 2000 },
-                &(struct ink_lane_options){ .n_parallel = 2 });
+    bench_start(
+        &b,
+        &(struct fake_options){ .logits = fake_logits_endless, .layer_us = 500, .decode_us = 2000 },
+        &(struct ink_lane_options){ .n_parallel = 2 });
     for (int i = 0; i < 12; i++)
         jobs[i] = bench_submit(&b, &spec);
     for (int i = 0; i < 12; i++) {
@@ -701,7 +712,8 @@ static void a_broken_device_fails_its_jobs_and_no_others(void **state)
         struct ink_job_spec spec = bench_spec(1, 10, 3, 20);
         struct ink_job_status st;
 
-        bench_start(&b, &(struct fake_options){ .fail_decode = k ? 4 : 0, .fail_encode = k ? 0 : 1 },
+        bench_start(&b,
+                    &(struct fake_options){ .fail_decode = k ? 4 : 0, .fail_encode = k ? 0 : 1 },
                     &(struct ink_lane_options){ 0 });
         struct ink_job *job = bench_submit(&b, &spec);
         assert_int_equal(bench_end(job), INK_DEVICE);
@@ -717,8 +729,8 @@ static void a_broken_device_fails_its_jobs_and_no_others(void **state)
     }
 }
 
-static void logits_nan(const int32_t *source, int n_source, const int32_t *history, int n_history, float *logits,
-                       int n_vocab)
+static void logits_nan(const int32_t *source, int n_source, const int32_t *history, int n_history,
+                       float *logits, int n_vocab)
 {
     fake_logits_mixed(source, n_source, history, n_history, logits, n_vocab);
     if (n_history == 3 && source[0] == 3)
@@ -731,7 +743,8 @@ static void a_number_that_is_none_fails_that_job_only(void **state)
     struct ink_job_spec good = bench_spec(1, 10, 3, 20), bad = bench_spec(0, 10, 3, 20);
     (void)state;
 
-    bench_start(&b, &(struct fake_options){ .logits = logits_nan }, &(struct ink_lane_options){ 0 });
+    bench_start(&b, &(struct fake_options){ .logits = logits_nan },
+                &(struct ink_lane_options){ 0 });
     struct ink_job *a = bench_submit(&b, &bad), *c = bench_submit(&b, &good);
     assert_int_equal(bench_end(a), INK_DEVICE);
     assert_int_equal(bench_end(c), INK_OK);
@@ -749,7 +762,9 @@ static void stopping_ends_whatever_is_there(void **state)
     (void)state;
 
     for (int round = 0; round < 6; round++) {
-        bench_start(&b, &(struct fake_options){ .logits = fake_logits_endless, .layer_us = 300, .decode_us = 300 },
+        bench_start(&b,
+                    &(struct fake_options){
+                        .logits = fake_logits_endless, .layer_us = 300, .decode_us = 300 },
                     &(struct ink_lane_options){ .n_parallel = 4 });
         for (int i = 0; i < 30; i++)
             jobs[i] = bench_submit(&b, &spec);
@@ -773,7 +788,8 @@ static void two_models_share_one_thread(void **state)
     (void)state;
 
     bench_start(&b, &(struct fake_options){ 0 }, &(struct ink_lane_options){ 0 });
-    assert_int_equal(ink_engine_add(b.engine, echo, &(struct ink_lane_options){ 0 }, &second, NULL), INK_OK);
+    assert_int_equal(ink_engine_add(b.engine, echo, &(struct ink_lane_options){ 0 }, &second, NULL),
+                     INK_OK);
     for (int i = 0; i < 20; i++) {
         jobs[i] = ink_job_new(&spec);
         assert_int_equal(ink_lane_submit(i % 2 ? second : b.lane, jobs[i], NULL), INK_OK);
@@ -797,7 +813,8 @@ static void times_are_in_order(void **state)
     struct ink_job_status st;
     (void)state;
 
-    bench_start(&b, &(struct fake_options){ .layer_us = 1000, .decode_us = 500 }, &(struct ink_lane_options){ 0 });
+    bench_start(&b, &(struct fake_options){ .layer_us = 1000, .decode_us = 500 },
+                &(struct ink_lane_options){ 0 });
     struct ink_job *job = bench_submit(&b, &spec);
     assert_int_equal(bench_end(job), INK_OK);
     ink_job_status(job, &st);

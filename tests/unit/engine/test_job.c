@@ -48,7 +48,8 @@ static void tokens_are_read_by_cursor(void **state)
     (void)state;
 
     for (int i = 0; i < 3; i++)
-        job_push(job, 1, 0, &(struct ink_token){ 10 + i, -0.5f }, top, i == 2 ? INK_SEQ_STOP : INK_SEQ_ACTIVE);
+        job_push(job, 1, 0, &(struct ink_token){ 10 + i, -0.5f }, top,
+                 i == 2 ? INK_SEQ_STOP : INK_SEQ_ACTIVE);
     assert_int_equal(ink_job_read(job, 0, 0, out, alt, 4, &view), 0);
     assert_int_equal(view.state, INK_SEQ_ACTIVE);
     assert_int_equal(ink_job_read(job, 1, 0, out, NULL, 2, &view), 2);

@@ -104,14 +104,17 @@ static void random_plans_keep_the_rules(void **state)
             last = shares[i].seq;
             assert_in_range(shares[i].n_rows, 1, seqs[last].n_left);
         }
-        assert_int_equal(total(shares, n_shares), n_shares == n ? (wanted < rows ? wanted : rows) : rows);
+        assert_int_equal(total(shares, n_shares),
+                         n_shares == n ? (wanted < rows ? wanted : rows) : rows);
     }
 }
 
 static void encoder_slices_fit_between_steps(void **state)
 {
     /* 40 tokens, 12 layers, 60,000 ns each: a layer costs 2.4 ms. */
-    struct plan_encode e = { .ns_per_unit = 60000, .n_tokens = 40, .n_layers_left = 12, .n_running = 3 };
+    struct plan_encode e = {
+        .ns_per_unit = 60000, .n_tokens = 40, .n_layers_left = 12, .n_running = 3
+    };
     (void)state;
 
     assert_int_equal(plan_encode_layers(&e), 12); /* 28.8 ms in all */

@@ -13,7 +13,9 @@ enum { N_MAX = 250112, DRAWS = 100000 };
 
 static float logits[N_MAX];
 static double expected[N_MAX];
-static const struct ink_sampling plain = { .temperature = 1, .top_p = 1, .repetition_penalty = 1, .seed = 11 };
+static const struct ink_sampling plain = {
+    .temperature = 1, .top_p = 1, .repetition_penalty = 1, .seed = 11
+};
 
 static float uniform(unsigned *r)
 {
@@ -51,7 +53,8 @@ static void define(int n, const struct ink_sampling *how)
         order[i] = i;
     qsort(order, (size_t)n, sizeof(*order), by_logit);
     for (int i = 0; i < n; i++)
-        expected[i] = exp(((double)logits[i] - (double)logits[order[0]]) / (double)how->temperature);
+        expected[i] =
+            exp(((double)logits[i] - (double)logits[order[0]]) / (double)how->temperature);
     if (how->top_k > 0 && how->top_k < n) {
         kept = how->top_k;
         while (kept < n && logits[order[kept]] == logits[order[how->top_k - 1]])
@@ -138,7 +141,12 @@ static void draws_follow_the_exact_distribution(void **state)
         { "top-p 0.9", { .temperature = 0.85f, .top_p = 0.9f, .repetition_penalty = 1 } },
         { "top-p 0.999", { .temperature = 1, .top_p = 0.999f, .repetition_penalty = 1 } },
         { "min-p 0.05", { .temperature = 1, .top_p = 1, .min_p = 0.05f, .repetition_penalty = 1 } },
-        { "all", { .temperature = 1.2f, .top_k = 60, .top_p = 0.95f, .min_p = 0.02f, .repetition_penalty = 1 } },
+        { "all",
+          { .temperature = 1.2f,
+            .top_k = 60,
+            .top_p = 0.95f,
+            .min_p = 0.02f,
+            .repetition_penalty = 1 } },
     };
     static const float spreads[] = { 0.3f, 1.5f, 6 };
     struct sampler *s = sampler_new(N_MAX);
@@ -152,8 +160,8 @@ static void draws_follow_the_exact_distribution(void **state)
             fill(500, spreads[k], (unsigned)k + 1);
             double z = compare(s, 500, &how);
             if (z > 4)
-                fail_msg("%s, spread %g: %.2f standard deviations from the exact distribution", rows[i].name,
-                         (double)spreads[k], z);
+                fail_msg("%s, spread %g: %.2f standard deviations from the exact distribution",
+                         rows[i].name, (double)spreads[k], z);
         }
     }
     sampler_free(s);
@@ -186,7 +194,9 @@ static void filters_keep_exactly_what_the_definition_keeps(void **state)
             struct ink_token t;
 
             how.seed = i;
-            assert_int_equal(sampler_draw(s, &row, &how, &(struct random_place){ 0 }, NULL, 0, NULL, 0, &t), INK_OK);
+            assert_int_equal(
+                sampler_draw(s, &row, &how, &(struct random_place){ 0 }, NULL, 0, NULL, 0, &t),
+                INK_OK);
             if (expected[t.id] == 0)
                 fail_msg("round %d: token %d of %d is excluded, and was drawn", round, t.id, n);
             hit[t.id]++;
@@ -219,8 +229,9 @@ static void a_long_row_is_drawn_from_as_exactly(void **state)
     for (uint32_t i = 0; i < N; i++) {
         struct ink_token t;
 
-        assert_int_equal(sampler_draw(s, &row, &how, &(struct random_place){ 0, 0, 0, i }, NULL, 0, NULL, 0, &t),
-                         INK_OK);
+        assert_int_equal(
+            sampler_draw(s, &row, &how, &(struct random_place){ 0, 0, 0, i }, NULL, 0, NULL, 0, &t),
+            INK_OK);
         assert_true(expected[t.id] > 0);
         hits += logits[t.id] > 2;
     }
@@ -260,7 +271,8 @@ static void banned_entries_are_never_drawn_nor_counted(void **state)
     fill(100, 1, 5);
     logits[0] = logits[50] = logits[99] = 40;
     for (uint32_t i = 0; i < 2000; i++) {
-        assert_int_equal(sampler_draw(s, &row, &plain, &(struct random_place){ 0, 0, 0, i }, NULL, 0, top, 20, &t),
+        assert_int_equal(sampler_draw(s, &row, &plain, &(struct random_place){ 0, 0, 0, i }, NULL,
+                                      0, top, 20, &t),
                          INK_OK);
         assert_true(t.id != 0 && t.id != 50 && t.id != 99);
         for (int k = 0; k < 20; k++)
@@ -277,7 +289,9 @@ static void banned_entries_are_never_drawn_nor_counted(void **state)
 static void logprob_is_the_models_own(void **state)
 {
     struct sampler *s = sampler_new(5000);
-    const struct ink_sampling bent = { .temperature = 0.3f, .top_k = 5, .top_p = 0.5f, .repetition_penalty = 3 };
+    const struct ink_sampling bent = {
+        .temperature = 0.3f, .top_k = 5, .top_p = 0.5f, .repetition_penalty = 3
+    };
     const struct ink_token history[] = { { 7, 0 }, { 8, 0 } };
     struct ink_token t, top[3];
     (void)state;
@@ -346,7 +360,8 @@ static void a_smaller_head_names_its_own_tokens(void **state)
 
     how.temperature = 0;
     memcpy(logits, (float[]){ 1, 2, 4, 3 }, 4 * sizeof(float));
-    assert_int_equal(sampler_draw(s, &row, &how, &(struct random_place){ 0 }, NULL, 0, top, 6, &t), INK_OK);
+    assert_int_equal(sampler_draw(s, &row, &how, &(struct random_place){ 0 }, NULL, 0, top, 6, &t),
+                     INK_OK);
     assert_int_equal(t.id, 11);
     assert_int_equal(top[1].id, 99);
     assert_int_equal(top[3].id, 3);
@@ -381,17 +396,21 @@ static void extreme_settings_work(void **state)
 
     for (int round = 0; round < 4; round++) {
         for (int i = 0; i < 1000; i++)
-            logits[i] = round == 0 ? 0 : round == 1 ? (float)-i * 1e4f : round == 2 ? 3e38f : (float)i * 1e-6f;
+            logits[i] = round == 0   ? 0
+                        : round == 1 ? (float)-i * 1e4f
+                        : round == 2 ? 3e38f
+                                     : (float)i * 1e-6f;
         for (int k = 0; k < 6; k++) {
             struct ink_sampling how = { .temperature = (float[]){ 1e-9f, 1e-3f, 1, 5, 5, 1 }[k],
                                         .top_k = (int[]){ 0, 3, 999, 0, 1000, 0 }[k],
-                                        .top_p = (float[]){ 1, 0.5f, 1e-6f, 0.9999999f, 1, 1e-9f }[k],
+                                        .top_p =
+                                            (float[]){ 1, 0.5f, 1e-6f, 0.9999999f, 1, 1e-9f }[k],
                                         .min_p = (float[]){ 0, 1, 0.5f, 0, 1, 1e-30f }[k],
                                         .repetition_penalty = 1 };
 
             for (uint32_t i = 0; i < 50; i++) {
-                assert_int_equal(sampler_draw(s, &row, &how, &(struct random_place){ 0, 0, 0, i }, NULL, 0, NULL, 0,
-                                              &t),
+                assert_int_equal(sampler_draw(s, &row, &how, &(struct random_place){ 0, 0, 0, i },
+                                              NULL, 0, NULL, 0, &t),
                                  INK_OK);
                 assert_true(t.id >= 0 && t.id < 1000);
             }
@@ -414,7 +433,8 @@ static void a_step_of_150_rows_is_fast(void **state)
         fill(32000, spreads[k], 1);
         int64_t start = ink_clock_ns();
         for (uint32_t i = 0; i < 150; i++) {
-            assert_int_equal(sampler_draw(s, &row, &how, &(struct random_place){ 0, 0, 0, i }, NULL, 0, NULL, 0, &t),
+            assert_int_equal(sampler_draw(s, &row, &how, &(struct random_place){ 0, 0, 0, i }, NULL,
+                                          0, NULL, 0, &t),
                              INK_OK);
         }
         double ms = ink_clock_ms_since(start);

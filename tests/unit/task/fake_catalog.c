@@ -18,9 +18,10 @@ const char *fake_missing_key;
 
 /* --- the vocabulary --- */
 
-static const char characters[] = "请将以下句子用不同方式表达，保持原意不变：。！？；、一二三四五六七八九十甲乙丙丁戊己庚辛壬癸"
-                                 "这家餐厅的味道非常好服务也很周到天气今明后昨雨晴"
-                                 "abcdefghijklmnopqrstuvwxyz0123456789.,!?あ";
+static const char characters[] =
+    "请将以下句子用不同方式表达，保持原意不变：。！？；、一二三四五六七八九十甲乙丙丁戊己庚辛壬癸"
+    "这家餐厅的味道非常好服务也很周到天气今明后昨雨晴"
+    "abcdefghijklmnopqrstuvwxyz0123456789.,!?あ";
 
 static struct ink_slice pieces[MAX_PIECES];
 static char piece_bytes[MAX_PIECES][16];
@@ -66,13 +67,15 @@ static void make_pieces(void)
     for (int i = 0; i < 256; i++) {
         char name[8];
 
-        add_piece(name, (size_t)snprintf(name, sizeof(name), "<0x%02X>", (unsigned)i), INK_PIECE_BYTE);
+        add_piece(name, (size_t)snprintf(name, sizeof(name), "<0x%02X>", (unsigned)i),
+                  INK_PIECE_BYTE);
     }
     first_extra = n_pieces;
     for (int i = 0; i < 3; i++) {
         char name[16];
 
-        add_piece(name, (size_t)snprintf(name, sizeof(name), "<extra_id_%d>", i), INK_PIECE_CONTROL);
+        add_piece(name, (size_t)snprintf(name, sizeof(name), "<extra_id_%d>", i),
+                  INK_PIECE_CONTROL);
     }
 }
 
@@ -87,7 +90,8 @@ static bool is_missing(const char *key)
     return fake_missing_key && strcmp(key, fake_missing_key) == 0;
 }
 
-enum ink_status ink_model_file_open(const char *path, struct ink_model_file **out, struct ink_err *err)
+enum ink_status ink_model_file_open(const char *path, struct ink_model_file **out,
+                                    struct ink_err *err)
 {
     if (strstr(path, "absent"))
         return ink_err_set(err, INK_NOT_FOUND, "%s: no such file", path);
@@ -150,14 +154,16 @@ int64_t ink_model_file_array(const struct ink_model_file *f, const char *key)
     return strstr(key, "charsmap") || is_missing(key) ? -1 : n_pieces;
 }
 
-struct ink_slice ink_model_file_array_string(const struct ink_model_file *f, const char *key, int64_t i)
+struct ink_slice ink_model_file_array_string(const struct ink_model_file *f, const char *key,
+                                             int64_t i)
 {
     (void)f;
     (void)key;
     return pieces[i];
 }
 
-const void *ink_model_file_array_data(const struct ink_model_file *f, const char *key, const char *type)
+const void *ink_model_file_array_data(const struct ink_model_file *f, const char *key,
+                                      const char *type)
 {
     (void)f;
     (void)type;
@@ -214,8 +220,8 @@ static void set_answers(const struct fake_answer *a)
 }
 
 /* Log of the weight of all answers that go on with each token. */
-static void logits_of_answers(const int32_t *source, int n_source, const int32_t *history, int n_history,
-                              float *logits, int n_vocab)
+static void logits_of_answers(const int32_t *source, int n_source, const int32_t *history,
+                              int n_history, float *logits, int n_vocab)
 {
     int n = n_history - 1;
     (void)source;
@@ -231,8 +237,9 @@ static void logits_of_answers(const int32_t *source, int n_source, const int32_t
         logits[i] = logits[i] > 0 ? logf(logits[i]) : -40;
 }
 
-enum ink_status ink_model_open(const struct ink_model_file *file, const struct ink_model_options *options,
-                               struct ink_model **out, struct ink_err *err)
+enum ink_status ink_model_open(const struct ink_model_file *file,
+                               const struct ink_model_options *options, struct ink_model **out,
+                               struct ink_err *err)
 {
     struct fake_options o = fake_model_options;
 
@@ -249,7 +256,8 @@ enum ink_status ink_model_open(const struct ink_model_file *file, const struct i
     return INK_OK;
 }
 
-struct ink_catalog *fake_catalog_new(const struct ink_catalog_options *options, const struct fake_answer *list)
+struct ink_catalog *fake_catalog_new(const struct ink_catalog_options *options,
+                                     const struct fake_answer *list)
 {
     struct ink_catalog_options o = *options;
     struct ink_catalog *c;

@@ -13,7 +13,8 @@
  * answers: the model is the distribution that gives answer i with probability weight i / sum.
  */
 struct fake_answer {
-    const char *text;   /* in the vocabulary's characters; "{X0}" spells <extra_id_0>, "{b E4}" a byte */
+    const char
+        *text; /* in the vocabulary's characters; "{X0}" spells <extra_id_0>, "{b E4}" a byte */
     double weight;
 };
 
@@ -23,7 +24,8 @@ extern struct fake_options fake_model_options;
 extern const char *fake_missing_key;
 
 /* Answers end with one that has no text (NULL). They stay in force until the next call. */
-struct ink_catalog *fake_catalog_new(const struct ink_catalog_options *options, const struct fake_answer *answers);
+struct ink_catalog *fake_catalog_new(const struct ink_catalog_options *options,
+                                     const struct fake_answer *answers);
 
 /* The model behind the last catalog made. */
 struct ink_model *fake_catalog_model(void);
@@ -32,7 +34,7 @@ struct ink_model *fake_catalog_model(void);
 struct fake_stream {
     enum ink_status status;
     struct ink_err err;
-    char text[16][2048];        /* deltas after the last reset, joined, per candidate */
+    char text[16][2048]; /* deltas after the last reset, joined, per candidate */
     int n_resets[16], n_candidates, n_texts, n_queued;
     bool done;
 };

@@ -14,9 +14,10 @@
 #include <time.h>
 
 static const struct fake_answer many[] = {
-    { "甲乙丙丁", 1 },   { "乙丙丁戊", 1 },       { "丙丁戊己。", 1 },  { "丁戊己庚辛", 1 }, { "戊己庚", 1 },
-    { "己庚辛壬癸甲", 1 }, { "庚辛", 1 },         { "辛壬癸", 1 },    { "壬癸甲乙", 1 },  { "癸甲乙丙丁戊己", 1 },
-    { "一二三", 1 },     { "二三四五六七八九", 1 }, { "三四五六", 1 },   { "四五六", 1 },   { NULL, 0 },
+    { "甲乙丙丁", 1 }, { "乙丙丁戊", 1 },       { "丙丁戊己。", 1 }, { "丁戊己庚辛", 1 },
+    { "戊己庚", 1 },   { "己庚辛壬癸甲", 1 },   { "庚辛", 1 },       { "辛壬癸", 1 },
+    { "壬癸甲乙", 1 }, { "癸甲乙丙丁戊己", 1 }, { "一二三", 1 },     { "二三四五六七八九", 1 },
+    { "三四五六", 1 }, { "四五六", 1 },         { NULL, 0 },
 };
 static const struct fake_answer one[] = { { "甲乙丙丁", 1 }, { NULL, 0 } };
 
@@ -109,7 +110,8 @@ static void stage_times_sum_to_the_total(void **state)
 
     fake_read_all(task, &s);
     const struct ink_task_timings *t = &ink_task_result(task)->timings;
-    double sum = t->queue_ms + t->tokenize_ms + t->encode_ms + t->first_token_ms + t->decode_ms + t->other_ms;
+    double sum = t->queue_ms + t->tokenize_ms + t->encode_ms + t->first_token_ms + t->decode_ms +
+                 t->other_ms;
     assert_true(fabs(sum - t->total_ms) <= 0.02 * t->total_ms);
     assert_true(t->encode_ms >= 8 && t->first_token_ms >= 1 && t->decode_ms >= 2);
     assert_true(t->other_ms < 0.5 * t->total_ms);
@@ -119,7 +121,8 @@ static void stage_times_sum_to_the_total(void **state)
 
 static void a_seed_repeats_whatever_else_runs(void **state)
 {
-    struct ink_catalog *c = fake_catalog_new(&(struct ink_catalog_options){ .n_parallel = 24 }, many);
+    struct ink_catalog *c =
+        fake_catalog_new(&(struct ink_catalog_options){ .n_parallel = 24 }, many);
     struct ink_rewrite_request rq = request("今天天气很好"), other = request("明天有雨");
     struct fake_stream alone, crowd;
     (void)state;
@@ -224,12 +227,13 @@ static void duplicates_are_redrawn_then_reported(void **state)
 static void redrawing_does_not_depend_on_timing(void **state)
 {
     static const struct fake_answer few[] = { { "甲", 3 }, { "甲乙丙丁戊己庚辛", 2 }, { "丙丁", 2 },
-                                              { "", 1 },  { "戊己庚辛壬癸", 1 },   { NULL, 0 } };
+                                              { "", 1 },   { "戊己庚辛壬癸", 1 },     { NULL, 0 } };
     char first[30][6][64];
     (void)state;
 
     for (int k = 0; k < 3; k++) {
-        fake_model_options = (struct fake_options){ .decode_us = k * 300, .max_rows = k == 2 ? 2 : 0 };
+        fake_model_options =
+            (struct fake_options){ .decode_us = k * 300, .max_rows = k == 2 ? 2 : 0 };
         struct ink_catalog *c = fake_catalog_new(&(struct ink_catalog_options){ 0 }, few);
 
         for (uint64_t seed = 0; seed < 30; seed++) {
@@ -256,7 +260,9 @@ static void redrawing_does_not_depend_on_timing(void **state)
 
 static void the_source_itself_is_no_answer_unless_allowed(void **state)
 {
-    static const struct fake_answer same[] = { { "今天好", 6 }, { " 今天好", 2 }, { "明天好", 1 }, { NULL, 0 } };
+    static const struct fake_answer same[] = {
+        { "今天好", 6 }, { " 今天好", 2 }, { "明天好", 1 }, { NULL, 0 }
+    };
     struct ink_catalog *c = fake_catalog_new(&(struct ink_catalog_options){ 0 }, same);
     int n_ok = 0, n_same = 0;
     (void)state;
@@ -275,7 +281,8 @@ static void the_source_itself_is_no_answer_unless_allowed(void **state)
         } else {
             assert_int_equal(s.status, INK_INVALID);
             assert_string_equal(s.err.reason, "no_usable_output");
-            assert_string_equal(ink_task_result(task)->candidates[0].error.reason, "same_as_source");
+            assert_string_equal(ink_task_result(task)->candidates[0].error.reason,
+                                "same_as_source");
         }
         ink_task_free(task);
 
@@ -370,8 +377,9 @@ static void no_part_of_a_stop_string_is_ever_shown(void **state)
         int n_tokens;
         const char *finish;
     } rows[] = {
-        { "丙丁", "甲乙", 4, "stop" },      { "丙己", "甲乙丙丁戊", 6, "stop" }, { "戊己", "甲乙丙丁戊", 6, "stop" },
-        { "乙丙丁", "甲", 4, "stop" },     { "戊", "甲乙丙丁", 5, "stop" },
+        { "丙丁", "甲乙", 4, "stop" },       { "丙己", "甲乙丙丁戊", 6, "stop" },
+        { "戊己", "甲乙丙丁戊", 6, "stop" }, { "乙丙丁", "甲", 4, "stop" },
+        { "戊", "甲乙丙丁", 5, "stop" },
     };
     struct ink_catalog *c = fake_catalog_new(&(struct ink_catalog_options){ 0 }, a);
     (void)state;
@@ -459,7 +467,8 @@ static void a_fixed_length_never_draws_the_end(void **state)
 static void characters_made_of_bytes_are_shown_whole(void **state)
 {
     /* U+1F600, then a byte that never becomes a character, then white space that is dropped at the end. */
-    static const struct fake_answer bytes[] = { { "甲{b F0}{b 9F}{b 98}{b 80}乙{b E4}  ", 1 }, { NULL, 0 } };
+    static const struct fake_answer bytes[] = { { "甲{b F0}{b 9F}{b 98}{b 80}乙{b E4}  ", 1 },
+                                                { NULL, 0 } };
     struct ink_catalog *c = fake_catalog_new(&(struct ink_catalog_options){ 0 }, bytes);
     struct ink_rewrite_request rq = request("今天好");
     struct fake_stream s;
@@ -475,8 +484,9 @@ static void characters_made_of_bytes_are_shown_whole(void **state)
 
 static void specials_are_never_drawn(void **state)
 {
-    static const struct fake_answer sentinel[] = { { "{X0}甲{X1}", 1000 }, { "甲乙", 1 }, { "乙", 1 }, { "丙", 1 },
-                                                   { NULL, 0 } };
+    static const struct fake_answer sentinel[] = {
+        { "{X0}甲{X1}", 1000 }, { "甲乙", 1 }, { "乙", 1 }, { "丙", 1 }, { NULL, 0 }
+    };
     struct ink_catalog *c = fake_catalog_new(&(struct ink_catalog_options){ 0 }, sentinel);
     struct ink_rewrite_request rq = request("今天好");
     struct fake_stream s;
@@ -543,8 +553,11 @@ static void chinese_text_is_answered_in_the_chinese_vocabulary(void **state)
     static const struct fake_answer kana[] = { { "あ", 1000 }, { "甲", 1 }, { NULL, 0 } };
     static const struct {
         const char *text, *scripts, *answer;
-    } rows[] = { { "今天好", NULL, "甲" },  { "今天好", "zh", "甲" }, { "今天好", "all", "あ" },
-                 { "abc def", NULL, "あ" }, { "abc def", "zh", "甲" } };
+    } rows[] = { { "今天好", NULL, "甲" },
+                 { "今天好", "zh", "甲" },
+                 { "今天好", "all", "あ" },
+                 { "abc def", NULL, "あ" },
+                 { "abc def", "zh", "甲" } };
     struct ink_catalog *c = fake_catalog_new(&(struct ink_catalog_options){ 0 }, kana);
     struct ink_err err;
     struct ink_task *task;
@@ -577,7 +590,8 @@ static void chinese_text_is_answered_in_the_chinese_vocabulary(void **state)
 
 static void what_is_wrong_is_named(void **state)
 {
-    struct ink_catalog *c = fake_catalog_new(&(struct ink_catalog_options){ .max_target_tokens = 100 }, one);
+    struct ink_catalog *c =
+        fake_catalog_new(&(struct ink_catalog_options){ .max_target_tokens = 100 }, one);
     static const struct {
         const char *param;
         size_t offset;
@@ -586,11 +600,25 @@ static void what_is_wrong_is_named(void **state)
         int64_t integer;
     } rows[] = {
 #define INT_ROW(field, value) { #field, offsetof(struct ink_rewrite_request, field), 0, 0, value }
-#define NUMBER_ROW(field, value) { #field, offsetof(struct ink_rewrite_request, field), value, 1, 0 }
-        INT_ROW(n, 0),          INT_ROW(n, 17),           INT_ROW(max_tokens, 0),  INT_ROW(max_tokens, 101),
-        INT_ROW(top_k, -1),     INT_ROW(timeout_ms, -1),  INT_ROW(n_top, 21),      NUMBER_ROW(temperature, -0.1),
-        NUMBER_ROW(temperature, 5.1), NUMBER_ROW(temperature, NAN), NUMBER_ROW(top_p, 0), NUMBER_ROW(top_p, 1.1),
-        NUMBER_ROW(min_p, -1),  NUMBER_ROW(min_p, 2),     NUMBER_ROW(repetition_penalty, 0),
+#define NUMBER_ROW(field, value)                                         \
+    {                                                                    \
+#field, offsetof(struct ink_rewrite_request, field), value, 1, 0 \
+    }
+        INT_ROW(n, 0),
+        INT_ROW(n, 17),
+        INT_ROW(max_tokens, 0),
+        INT_ROW(max_tokens, 101),
+        INT_ROW(top_k, -1),
+        INT_ROW(timeout_ms, -1),
+        INT_ROW(n_top, 21),
+        NUMBER_ROW(temperature, -0.1),
+        NUMBER_ROW(temperature, 5.1),
+        NUMBER_ROW(temperature, NAN),
+        NUMBER_ROW(top_p, 0),
+        NUMBER_ROW(top_p, 1.1),
+        NUMBER_ROW(min_p, -1),
+        NUMBER_ROW(min_p, 2),
+        NUMBER_ROW(repetition_penalty, 0),
         NUMBER_ROW(repetition_penalty, 11),
     };
     struct ink_rewrite_request rq;
@@ -616,7 +644,8 @@ static void what_is_wrong_is_named(void **state)
     static const struct {
         const char *text;
         size_t len;
-    } bad[] = { { "", 0 }, { " \t\n", 3 }, { "\xe3\x80\x80", 3 }, { "a\0b", 3 }, { "a\xff", 2 }, { "\xe4\xbd", 2 } };
+    } bad[] = { { "", 0 },     { " \t\n", 3 }, { "\xe3\x80\x80", 3 },
+                { "a\0b", 3 }, { "a\xff", 2 }, { "\xe4\xbd", 2 } };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         rq = request("");
         rq.text = (struct ink_slice){ bad[i].text, bad[i].len };
@@ -648,12 +677,13 @@ static void long_input_is_refused_or_cut_at_a_sentence(void **state)
         const char *text;
         int to;
     } rows[] = {
-        { "今天好。明天好。昨天好。后天好。今天好", 18 },           /* four sentences of four, and two */
-        { "今天好，明天好，昨天好，后天好，今天好今天好", 18 },     /* clauses */
-        { "今天好今天好今天好今天好今天好今天好今天好", 20 },       /* characters */
-        { "今天好。明天好明天好明天好明天好明天好明天好", 6 },      /* the only sentence end */
+        { "今天好。明天好。昨天好。后天好。今天好", 18 }, /* four sentences of four, and two */
+        { "今天好，明天好，昨天好，后天好，今天好今天好", 18 }, /* clauses */
+        { "今天好今天好今天好今天好今天好今天好今天好", 20 },   /* characters */
+        { "今天好。明天好明天好明天好明天好明天好明天好", 6 },  /* the only sentence end */
     };
-    struct ink_catalog *c = fake_catalog_new(&(struct ink_catalog_options){ .max_source_tokens = 20 }, one);
+    struct ink_catalog *c =
+        fake_catalog_new(&(struct ink_catalog_options){ .max_source_tokens = 20 }, one);
     struct ink_task *task;
     struct ink_err err;
     struct fake_stream s;
@@ -692,7 +722,8 @@ static void long_input_is_refused_or_cut_at_a_sentence(void **state)
     ink_catalog_free(c);
 
     /* The template alone is over the limit. */
-    c = fake_catalog_new(&(struct ink_catalog_options){ .max_source_tokens = 4, .prompt = "今天好：{text}。" }, one);
+    c = fake_catalog_new(
+        &(struct ink_catalog_options){ .max_source_tokens = 4, .prompt = "今天好：{text}。" }, one);
     assert_int_equal(ink_rewrite_start(c, &rq, &task, &err), INK_INVALID);
     assert_string_equal(err.reason, "input_too_long");
     ink_catalog_free(c);
@@ -700,7 +731,8 @@ static void long_input_is_refused_or_cut_at_a_sentence(void **state)
 
 static void a_template_surrounds_the_text(void **state)
 {
-    struct ink_catalog *c = fake_catalog_new(&(struct ink_catalog_options){ .prompt = "请：{text}。" }, one);
+    struct ink_catalog *c =
+        fake_catalog_new(&(struct ink_catalog_options){ .prompt = "请：{text}。" }, one);
     struct ink_rewrite_request rq = request("今天好");
     struct fake_stream s;
     (void)state;
@@ -715,7 +747,8 @@ static void a_template_surrounds_the_text(void **state)
 static void source_ids_are_used_as_given(void **state)
 {
     fake_model_options = (struct fake_options){ .logits = fake_logits_echo };
-    struct ink_catalog *c = fake_catalog_new(&(struct ink_catalog_options){ .prompt = "请：{text}。" }, one);
+    struct ink_catalog *c =
+        fake_catalog_new(&(struct ink_catalog_options){ .prompt = "请：{text}。" }, one);
     struct ink_rewrite_request rq = request("");
     const int32_t ids[] = { 8, 5, 9 }, wrong[] = { 8, 100000 };
     struct fake_stream s;
@@ -753,7 +786,8 @@ static void cancelling_ends_the_task_at_every_stage(void **state)
         fake_model_options = (struct fake_options){ .logits = fake_logits_endless,
                                                     .layer_us = stage == 1 ? 20000 : 0,
                                                     .decode_us = 2000 };
-        struct ink_catalog *c = fake_catalog_new(&(struct ink_catalog_options){ .n_parallel = 1 }, one);
+        struct ink_catalog *c =
+            fake_catalog_new(&(struct ink_catalog_options){ .n_parallel = 1 }, one);
         struct ink_rewrite_request rq = request("今天好");
         struct ink_task *first = NULL;
         struct fake_stream s;
@@ -805,7 +839,8 @@ static void a_deadline_ends_the_task(void **state)
 static void a_full_queue_refuses(void **state)
 {
     fake_model_options = (struct fake_options){ .logits = fake_logits_endless, .decode_us = 2000 };
-    struct ink_catalog *c = fake_catalog_new(&(struct ink_catalog_options){ .n_parallel = 1, .n_queue = 2 }, one);
+    struct ink_catalog *c =
+        fake_catalog_new(&(struct ink_catalog_options){ .n_parallel = 1, .n_queue = 2 }, one);
     struct ink_rewrite_request rq = request("今天好");
     struct ink_task *tasks[64];
     struct ink_task_event ev;
@@ -857,7 +892,9 @@ static void wake(void *arg)
 /* Reads as a server does: never waits in the task, sleeps until it is woken. */
 static void a_waker_is_enough_to_read_everything(void **state)
 {
-    static const struct fake_answer few[] = { { "甲", 3 }, { "甲乙丙丁戊己庚辛", 2 }, { "丙丁", 2 }, { "", 1 }, { NULL, 0 } };
+    static const struct fake_answer few[] = {
+        { "甲", 3 }, { "甲乙丙丁戊己庚辛", 2 }, { "丙丁", 2 }, { "", 1 }, { NULL, 0 }
+    };
     fake_model_options = (struct fake_options){ .decode_us = 200 };
     struct ink_catalog *c = fake_catalog_new(&(struct ink_catalog_options){ 0 }, few);
     (void)state;
@@ -892,7 +929,8 @@ static void a_waker_is_enough_to_read_everything(void **state)
 static void a_task_may_be_freed_at_any_time(void **state)
 {
     fake_model_options = (struct fake_options){ .decode_us = 100, .layer_us = 100 };
-    struct ink_catalog *c = fake_catalog_new(&(struct ink_catalog_options){ .n_parallel = 8 }, many);
+    struct ink_catalog *c =
+        fake_catalog_new(&(struct ink_catalog_options){ .n_parallel = 8 }, many);
     struct ink_rewrite_request rq = request("今天好");
     struct ink_task_event ev;
     sem_t woken;

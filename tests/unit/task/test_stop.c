@@ -13,17 +13,10 @@ static void a_stop_string_ends_the_text_before_it(void **state)
         size_t safe;
         bool hit;
     } rows[] = {
-        { "", 0, false },
-        { "brown", 2, false }, /* "own" may go on */
-        { "brown f", 2, false },
-        { "brown fox", 2, true },
-        { "brown fur", 9, false },
-        { "a\n", 1, false },
-        { "a\nb", 3, false },
-        { "a\n\nb own fox", 1, true },
-        { "甲乙丙", 6, false },
-        { "甲乙丙戊", 12, false },
-        { "甲乙丙丁戊", 6, true },
+        { "", 0, false },          { "brown", 2, false }, /* "own" may go on */
+        { "brown f", 2, false },   { "brown fox", 2, true },  { "brown fur", 9, false },
+        { "a\n", 1, false },       { "a\nb", 3, false },      { "a\n\nb own fox", 1, true },
+        { "甲乙丙", 6, false },    { "甲乙丙戊", 12, false }, { "甲乙丙丁戊", 6, true },
         { "ownown fox", 3, true },
     };
     (void)state;

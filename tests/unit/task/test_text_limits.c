@@ -43,7 +43,8 @@ static void a_cut_stays_below_the_bound_and_between_characters(void **state)
     (void)state;
 
     for (size_t max = 0; max <= t.len; max++) {
-        size_t s = text_last_cut(t, max, TEXT_CUT_SENTENCE), c = text_last_cut(t, max, TEXT_CUT_CLAUSE),
+        size_t s = text_last_cut(t, max, TEXT_CUT_SENTENCE),
+               c = text_last_cut(t, max, TEXT_CUT_CLAUSE),
                k = text_last_cut(t, max, TEXT_CUT_CHARACTER);
 
         assert_int_equal(s, max < 6 ? 0 : max < 18 ? 6 : 18);
