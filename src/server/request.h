@@ -57,6 +57,7 @@ struct request {
     struct MHD_Connection *mhd;
     const struct route *route;   /* NULL: no such route */
     char path[REQUEST_PATH_CAP]; /* cut when longer; no route is */
+    bool has_nul;                /* the path has an encoded NUL: no such route */
     enum request_stage stage;
     int64_t start_ns;
     struct request *next_work; /* in a worker's queue */

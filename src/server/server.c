@@ -195,7 +195,7 @@ static enum MHD_Result begin(struct request *rq, const char *url, const char *me
     char allow[ROUTE_ALLOW_CAP];
     int64_t length = content_length_of(rq);
 
-    (void)snprintf(rq->path, sizeof(rq->path), "%s", url);
+    (void)snprintf(rq->path, sizeof(rq->path), "%s", rq->has_nul ? "%00" : url);
     rq->route = route_find(method, rq->path, allow);
     ink_buf_init(&rq->body, rq->route && rq->route->body_max > 0 ? rq->route->body_max : 1);
     if (is_preflight(rq, method)) {
@@ -323,12 +323,12 @@ static void *first_line(void *cls, const char *uri, struct MHD_Connection *mhd)
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct request *rq = ink_zalloc(sizeof(*rq));
-    (void)uri;
 
     rq->server = s;
     rq->mhd = mhd;
     rq->start_ns = ink_clock_ns();
     rq->conn = info->socket_context;
+    rq->has_nul = strstr(uri, "%00") != NULL; /* decoded, it would end the path early */
     pthread_mutex_lock(&s->lock);
     rq->conn->rq = rq;
     rq->conn->has_asked = true;
@@ -447,6 +447,18 @@ static bool peer_has_left(int fd)
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
+/*
+ * A connection that owes us bytes. The library can miss the end of one that is closed in the middle of
+ * a line, as the end comes between its reading and its waiting; shutting down wakes it.
+ */
+static void tick_sender_locked(struct ink_server *s, struct conn *c, int64_t age_ms, int64_t max_ms)
+{
+    if (age_ms > max_ms)
+        cut_slow_sender_locked(s, c);
+    else if (peer_has_left(c->fd))
+        (void)shutdown(c->fd, SHUT_RDWR);
+}
+
 static void tick_request_locked(struct ink_server *s, struct conn *c, int64_t now_ms)
 {
     struct request *rq = c->rq;
@@ -454,12 +466,10 @@ static void tick_request_locked(struct ink_server *s, struct conn *c, int64_t no
 
     switch (rq->stage) {
     case STAGE_HEAD:
-        if (age_ms > HEAD_MS)
-            cut_slow_sender_locked(s, c);
+        tick_sender_locked(s, c, age_ms, HEAD_MS);
         break;
     case STAGE_BODY:
-        if (age_ms > BODY_MS + atomic_load(&rq->body_seen) / BODY_BYTES_PER_MS)
-            cut_slow_sender_locked(s, c);
+        tick_sender_locked(s, c, age_ms, BODY_MS + atomic_load(&rq->body_seen) / BODY_BYTES_PER_MS);
         break;
     case STAGE_WORK:
         if (peer_has_left(c->fd))
@@ -493,9 +503,9 @@ static void *tick(void *arg)
         for (struct conn *c = s->conns.next; c != &s->conns; c = c->next) {
             if (c->rq)
                 tick_request_locked(s, c, now_ms);
-            else if (now_ms - c->idle_since_ms >
-                     (c->has_asked ? KEEP_ALIVE_S * 1000 + HEAD_MS : NEVER_ASKED_MS))
-                cut_slow_sender_locked(s, c);
+            else
+                tick_sender_locked(s, c, now_ms - c->idle_since_ms,
+                                   c->has_asked ? KEEP_ALIVE_S * 1000 + HEAD_MS : NEVER_ASKED_MS);
         }
         struct timespec next = ink_clock_deadline(TICK_MS);
         pthread_cond_timedwait(&s->tick, &s->lock, &next);
