@@ -4,7 +4,8 @@
  *   - "▁" becomes a space, except at the start of the text, where the space that encoding puts in front is taken away
  *     again: all of them where the vocabulary removes extra white space, one where it only adds a prefix;
  *   - a run of byte pieces is read as UTF-8; a byte that can't be part of a character becomes U+FFFD;
- *   - control pieces have no text; the unknown piece is " ⁇ ".
+ *   - control pieces (and unused ones, which are padding) have no text; the unknown piece is " ⁇ "; user-defined
+ *     pieces are text, mT5's own "▁<extra_id_0>" too.
  *
  * A byte that may still grow into a character waits in `bytes`; nothing else is ever held back.
  */
@@ -122,7 +123,7 @@ static enum ink_status add(struct ink_detokenizer *d, int32_t id, struct ink_err
             st = write_piece(d, piece);
         else if (st == INK_OK && type == INK_PIECE_UNKNOWN)
             st = write_text(d, unknown, sizeof(unknown) - 1);
-        else if (st == INK_OK && (type != INK_PIECE_CONTROL && !ink_tokenizer_is_special(d->t, id)))
+        else if (st == INK_OK && (type == INK_PIECE_NORMAL || type == INK_PIECE_USER_DEFINED))
             st = write_piece(d, piece);
     }
     return st == INK_OK ? st

@@ -84,9 +84,10 @@ INK_NODISCARD enum ink_status ink_tokenizer_encode(const struct ink_tokenizer *t
                                                    struct ink_tokens *out, struct ink_err *err);
 
 /*
- * Text of `n` ids. Special pieces are left out unless `keep_special`. Ids outside
- * the vocabulary are INK_INVALID. The result is valid UTF-8 (byte pieces that do not form a
- * character become U+FFFD, as the reference does). Caller frees `*out`.
+ * Text of `n` ids, as SentencePiece decodes them: control pieces and added `<extra_id_N>` are left out, the unknown piece
+ * becomes " ⁇ ". With `keep_special` all of them are spelled out. Ids outside the vocabulary are INK_INVALID. The
+ * result is valid UTF-8 (byte pieces that do not form a character become U+FFFD, as the reference does). Caller frees
+ * `*out`.
  */
 INK_NODISCARD enum ink_status ink_tokenizer_decode(const struct ink_tokenizer *t,
                                                    const int32_t *ids, size_t n, bool keep_special,

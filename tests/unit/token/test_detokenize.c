@@ -145,7 +145,7 @@ static void bytes_form_characters(void **state)
     check_rows(&v, rows, sizeof(rows) / sizeof(rows[0]));
 }
 
-static void specials_have_no_text_unless_asked_for(void **state)
+static void control_pieces_have_no_text_unless_asked_for(void **state)
 {
     static const int32_t ids[] = { SPACE, A, EXTRA, SMALL_UNK, SMALL_PAD, SMALL_EOS };
     struct small_vocab v;
@@ -155,7 +155,7 @@ static void specials_have_no_text_unless_asked_for(void **state)
 
     init_vocab(&v);
     struct ink_tokenizer *t = small_vocab_tokenizer(&v);
-    check(t, ids, 6, "a \xe2\x81\x87 ");
+    check(t, ids, 6, "a <extra_id_3> \xe2\x81\x87 ");
     assert_int_equal(ink_tokenizer_decode(t, ids, 6, true, &text, &len, NULL), INK_OK);
     assert_string_equal(text, "a <extra_id_3><unk><pad></s>");
     free(text);
@@ -255,7 +255,7 @@ int main(void)
         cmocka_unit_test(only_the_added_space_goes_where_spaces_are_kept),
         cmocka_unit_test(every_space_stays_without_a_prefix),
         cmocka_unit_test(bytes_form_characters),
-        cmocka_unit_test(specials_have_no_text_unless_asked_for),
+        cmocka_unit_test(control_pieces_have_no_text_unless_asked_for),
         cmocka_unit_test(ids_outside_the_vocabulary_are_refused),
         cmocka_unit_test(a_stream_holds_back_only_what_is_cut),
         cmocka_unit_test(text_survives_encoding_and_decoding),
