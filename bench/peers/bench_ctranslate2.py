@@ -50,15 +50,14 @@ def main():
 
     def rewrite(batch):
         results = translator.translate_batch(
-            batch, beam_size=1, num_hypotheses=peers.N_CANDIDATES, sampling_topk=0, sampling_topp=peers.TOP_P,
+            batch, beam_size=1, num_hypotheses=peers.N_CANDIDATES, sampling_topk=args.top_k, sampling_topp=peers.TOP_P,
             sampling_temperature=peers.TEMPERATURE, min_decoding_length=peers.N_NEW, max_decoding_length=peers.N_NEW)
         for result in results:
             assert [len(h) for h in result.hypotheses] == [peers.N_NEW] * peers.N_CANDIDATES, [len(h) for h in result.hypotheses]
 
     single = peers.measure(lambda: rewrite(texts[:1]), args.runs, 2)
     batch = peers.measure(lambda: rewrite(texts), args.batch_runs, 0)
-    peers.report("ctranslate2", version=ctranslate2.__version__, type=args.type, threads=args.threads, load_ms=round(load_ms, 1),
-                 single_ms=single, batch_ms=batch)
+    peers.report("ctranslate2", args, version=ctranslate2.__version__, load_ms=round(load_ms, 1), single_ms=single, batch_ms=batch)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def main():
 
     def rewrite(rows):
         with torch.inference_mode():
-            out = model.generate(input_ids=rows, attention_mask=torch.ones_like(rows), do_sample=True, top_k=0, top_p=peers.TOP_P,
+            out = model.generate(input_ids=rows, attention_mask=torch.ones_like(rows), do_sample=True, top_k=args.top_k, top_p=peers.TOP_P,
                                  temperature=peers.TEMPERATURE, num_return_sequences=peers.N_CANDIDATES,
                                  min_new_tokens=peers.N_NEW, max_new_tokens=peers.N_NEW)
         assert out.shape == (len(rows) * peers.N_CANDIDATES, peers.N_NEW + 1), out.shape
@@ -47,8 +47,8 @@ def main():
 
     single = peers.measure(lambda: rewrite(texts[:1]), args.runs, 1)
     batch = peers.measure(all_texts, args.batch_runs, 0)
-    peers.report("transformers", version=transformers.__version__, type=args.type, threads=args.threads, load_ms=round(load_ms, 1),
-                 batch_size=args.batch_size, single_ms=single, batch_ms=batch)
+    peers.report("transformers", args, version=transformers.__version__, load_ms=round(load_ms, 1), batch_size=args.batch_size,
+                 single_ms=single, batch_ms=batch)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ N_CANDIDATES = 3
 N_NEW = 24          # tokens out, forced: no candidate may end earlier
 N_TEXTS = 50
 TEMPERATURE, TOP_P = 0.85, 0.9
+TOP_K = 50          # before top-p, which alone makes both peers sort the whole vocabulary: this is their better time
 
 
 def sources(n, n_pieces, length=N_SOURCE):
@@ -44,10 +45,11 @@ def add_arguments(parser):
     parser.add_argument("model", help="Hugging Face folder: make_checkpoint base SPIECE_MODEL DIR")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--runs", type=int, default=10, help="runs of one request")
+    parser.add_argument("--top-k", type=int, default=TOP_K, help="0: top-p alone, as Inkstone samples by default")
     parser.add_argument("--batch-runs", type=int, default=1, help="runs of 50 texts; 0 leaves them out")
 
 
-def report(peer, **values):
+def report(peer, args, **values):
     work = {"tokens_in": N_SOURCE, "candidates": N_CANDIDATES, "tokens_out": N_NEW, "texts": N_TEXTS,
-            "temperature": TEMPERATURE, "top_p": TOP_P}
-    print(json.dumps({"peer": peer, "work": work, **values, "peak_rss_mib": peak_rss_mib(), "cpus": os.cpu_count()}))
+            "temperature": TEMPERATURE, "top_p": TOP_P, "top_k": args.top_k}
+    print(json.dumps({"peer": peer, "type": args.type, "threads": args.threads, "work": work, **values, "peak_rss_mib": peak_rss_mib(), "cpus": os.cpu_count()}))

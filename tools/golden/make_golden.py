@@ -110,7 +110,6 @@ def probe(model, ids, targets, floats):
             if short == "dec":
                 keep("%s.%d.cross_out" % (short, i), block.layer[1].EncDecAttention)
             keep("%s.%d.ffn_out" % (short, i), block.layer[-1].DenseReluDense)
-            keep("%s.%d.out" % (short, i), block)
         keep(short + ".out", stack)
     model(input_ids=torch.tensor([ids]), decoder_input_ids=torch.tensor([[0] + targets[:3]]), use_cache=False)
     for hook in hooks:
