@@ -61,7 +61,8 @@ void ink_task_free(struct ink_task *task)
         return;
     if (task->job) {
         ink_job_set_waker(task->job, NULL, NULL);
-        ink_job_cancel(task->job);
+        if (!task->ended) /* else it is closed, or over: not a cancellation */
+            ink_job_cancel(task->job);
         ink_job_unref(task->job);
     }
     for (int i = 0; i < task->n; i++) {
