@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "convert/pickle.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
