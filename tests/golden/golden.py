@@ -27,11 +27,22 @@ class Failed(Exception):
 
 def run(command, **keywords):
     """The finished process; Failed with its last line of stderr when it fails."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **keywords)
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **keywords)
+    except FileNotFoundError:
+        raise Failed("%s is missing: build first" % command[0]) from None
     if done.returncode != 0:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise Failed("%s: exit status %d: %s" % (" ".join(map(str, command[:3])), done.returncode, said[-1] if said else "no message"))
     return done
+
+
+def lines_of(done):
+    """What a process printed, by lines (str.splitlines() would also split at U+2028 and the like)."""
+    lines = done.stdout.decode("utf-8").split("\n")
+    if lines.pop():
+        raise Failed("the last line of the output has no end")
+    return lines
 
 
 def helper(name):
@@ -97,7 +108,7 @@ def score(model, requests, options=()):
     """Answers of one `inkstone score --jsonl -` call, in order."""
     lines = "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in requests)
     done = run([PROGRAM, "score", "-m", model, *options, "--jsonl", "-"], input=lines.encode("utf-8"))
-    answers = [json.loads(line) for line in done.stdout.decode("utf-8").splitlines()]
+    answers = [json.loads(line) for line in lines_of(done)]
     if len(answers) != len(requests):
         raise Failed("%d answers to %d requests" % (len(answers), len(requests)))
     for answer in answers:

@@ -7,7 +7,7 @@ Once through the model room (logits of the full vocabulary), once through `inkst
 import json
 
 import golden
-from golden import PROGRAM, Failed, Folder, Golden, expect, import_model, make_checkpoint, model_numbers, run, score
+from golden import PROGRAM, Failed, Folder, Golden, expect, import_model, lines_of, make_checkpoint, model_numbers, run, score
 
 LENGTHS = (3, 7, 12, 20, 31, 45, 60, 80, 100, 130, 160, 190, 220, 250, 280, 300)
 KINDS = ("f32", "i8", "q8_0")
@@ -44,7 +44,7 @@ def rewrites(model, texts):
                "--details", "--jsonl", "-"]
     lines = "".join(json.dumps(text) + "\n" for text in texts)
     done = run(command, input=lines.encode())
-    return [json.loads(line)["rewrites"] for line in done.stdout.decode().splitlines()]
+    return [json.loads(line)["rewrites"] for line in lines_of(done)]
 
 
 def check_rewrite(kind, model):

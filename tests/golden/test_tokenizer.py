@@ -11,7 +11,7 @@ import struct
 import sys
 
 import golden
-from golden import ASSETS, HERE, PROGRAM, Folder, Golden, assets_path, expect, import_model, make_checkpoint, run
+from golden import ASSETS, HERE, PROGRAM, Folder, Golden, assets_path, expect, import_model, lines_of, make_checkpoint, run
 
 SHAPES = {"umt5": "umt5", "t5": "tiny"}     # vocabulary: a small shape that has it
 
@@ -91,7 +91,7 @@ def check(vocabulary, model, strings, want):
     lot = [(i, s) for i, s in enumerate(strings) if "\0" not in s]
     lines = "".join(json.dumps(s, ensure_ascii=False) + "\n" for _, s in lot)
     done = run([PROGRAM, "tokenize", "-m", model, "--no-special", "--jsonl", "-"], input=lines.encode("utf-8"))
-    answers = done.stdout.decode("utf-8").splitlines()
+    answers = lines_of(done)
     expect(len(answers) == len(lot), "%s: %d answers to %d strings" % (vocabulary, len(answers), len(lot)))
     wrong = []
     for (i, text), answer in zip(lot, answers):
