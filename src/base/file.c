@@ -176,8 +176,17 @@ enum ink_status ink_atomic_open(const char *path, struct ink_atomic_file *out, s
     mode_t mask = umask(0);
     umask(mask);
     (void)fchmod(fd, 0666 & ~mask);
-    *out =
-        (struct ink_atomic_file){ .fp = fdopen(fd, "w+b"), .path = ink_strdup(path), .temp = temp };
+    FILE *fp = fdopen(fd, "w+b");
+    if (!fp) {
+        enum ink_status st =
+            ink_err_set(err, INK_IO, "%s: cannot write: %s", path, strerror(errno));
+
+        close(fd);
+        unlink(temp);
+        free(temp);
+        return st;
+    }
+    *out = (struct ink_atomic_file){ .fp = fp, .path = ink_strdup(path), .temp = temp };
     return INK_OK;
 }
 
