@@ -15,7 +15,7 @@ import cli
 
 class Lines(cli.Case):
     def lines(self, data, *args, status=0, **keywords):
-        done = self.run_program("rewrite", "-m", cli.model(), *args, "-", input=data, **keywords)
+        done = self.run_program("rewrite", "-m", cli.model(), "--max-tokens", "12", *args, "-", input=data, **keywords)
         self.assertEqual(done.returncode, status, done.stderr.decode("utf-8", "replace"))
         return [json.loads(line) for line in done.stdout.decode("utf-8").splitlines()]
 
@@ -39,7 +39,7 @@ class Lines(cli.Case):
         self.assertEqual(answers[0]["seed"], 9)
         self.assertEqual(len({a["seed"] for a in answers}), len(answers))
         for text, a in zip(cli.TEXTS, answers):
-            alone = self.answer("rewrite", "-m", cli.model(), "--json", "--seed", str(a["seed"]), text)
+            alone = self.answer("rewrite", "-m", cli.model(), "--max-tokens", "12", "--json", "--seed", str(a["seed"]), text)
             self.assertEqual([c["text"] for c in alone["rewrites"]], [c["text"] for c in a["rewrites"]])
 
     def test_bad_lines_have_an_error_in_their_place(self):
