@@ -122,7 +122,6 @@ static enum ink_status take_token(struct ink_lane *lane, struct slot *s, const f
             state = INK_SEQ_STOP;
     } else {
         const struct random_place place = {
-            .seed_index = spec->sampling.seed_index,
             .candidate = (uint32_t)s->seq,
             .attempt = (uint32_t)q->attempt,
             .position = (uint32_t)q->n_done,

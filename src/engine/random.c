@@ -31,8 +31,7 @@ void random_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t ou
 double random_uniform(uint64_t seed, const struct random_place *place)
 {
     const uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
-    const uint32_t counter[4] = { place->position, place->candidate, place->attempt,
-                                  place->seed_index };
+    const uint32_t counter[4] = { place->position, place->candidate, place->attempt, place->try };
     uint32_t r[4];
 
     random_philox(key, counter, r);

@@ -12,7 +12,8 @@ void random_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t ou
 
 /* Where in an answer a number is used: one number for each combination. */
 struct random_place {
-    uint32_t seed_index, candidate, attempt, position;
+    uint32_t candidate, attempt, position;
+    uint32_t try; /* drawings for the same token, one after the other */
 };
 
 /* Uniform in [0, 1), 53 bits. */

@@ -58,6 +58,8 @@ INLINE float max_of(const vec *p)
 
 /* Below this, exp() is smaller than the smallest normal float: counted as 0. */
 #define EXP_MIN (-87.0f)
+/* A block without any term above exp() of this is not worth computing. */
+#define BLOCK_MIN (-30.0f)
 
 /*
  * exp(x) for x <= 0, 0 below EXP_MIN. x = n ln 2 + r with |r| <= ln 2 / 2; exp(r) by its Taylor series up to
@@ -90,23 +92,12 @@ INLINE void exp_of(vec *v)
     keep(&in_range, v);
 }
 
-INLINE bool copy_body(const float *src, float *dst, int n)
+/* m = the larger of m and v, lane by lane. */
+INLINE void grow(vec *m, const vec *v)
 {
-    vec v, bad = { 0 };
-    float bad_tail = 0;
-    int i = 0;
+    ivec larger = *v > *m;
 
-    /* x * 0 is 0 for every finite x and not a number for all others. */
-    for (; i + LANES <= n; i += LANES) {
-        load(src + i, &v);
-        bad += v * 0.0f;
-        store(dst + i, &v);
-    }
-    for (; i < n; i++) {
-        bad_tail += src[i] * 0.0f;
-        dst[i] = src[i];
-    }
-    return sum_of(&bad) + bad_tail == 0.0f;
+    *m = (vec)((larger & (ivec)*v) | (~larger & (ivec)*m));
 }
 
 INLINE void block_max_body(const float *x, int n_blocks, float *block_max)
@@ -117,11 +108,40 @@ INLINE void block_max_body(const float *x, int n_blocks, float *block_max)
         load(x, &m);
         for (int i = LANES; i < ROW_BLOCK; i += LANES) {
             load(x + i, &v);
-            ivec larger = v > m;
-            m = (vec)((larger & (ivec)v) | (~larger & (ivec)m));
+            grow(&m, &v);
         }
         block_max[b] = max_of(&m);
     }
+}
+
+INLINE bool load_body(const float *src, int n, float *x, float *block_max)
+{
+    vec v, bad = { 0 };
+    float bad_tail = 0;
+    int n_whole = n / ROW_BLOCK;
+
+    /* v * 0 is 0 for every finite v and not a number for all others. */
+    for (int b = 0; b < n_whole; b++, src += ROW_BLOCK, x += ROW_BLOCK) {
+        vec m;
+
+        load(src, &m);
+        for (int i = 0; i < ROW_BLOCK; i += LANES) {
+            load(src + i, &v);
+            bad += v * 0.0f;
+            grow(&m, &v);
+            store(x + i, &v);
+        }
+        block_max[b] = max_of(&m);
+    }
+    n -= n_whole * ROW_BLOCK;
+    if (n > 0) {
+        for (int i = 0; i < ROW_BLOCK; i++) {
+            x[i] = i < n ? src[i] : -INFINITY;
+            bad_tail += i < n ? src[i] * 0.0f : 0;
+        }
+        block_max_body(x, 1, &block_max[n_whole]);
+    }
+    return sum_of(&bad) + bad_tail == 0.0f;
 }
 
 /* `w` is NULL when only the sums are wanted; a constant in every caller. */
@@ -131,7 +151,7 @@ INLINE void weights_body(const float *x, const float *block_max, int n_blocks, f
     for (int b = 0; b < n_blocks; b++, x += ROW_BLOCK) {
         vec e, sum = { 0 };
 
-        if (!((block_max[b] - shift) * scale > EXP_MIN)) {
+        if (!((block_max[b] - shift) * scale > BLOCK_MIN)) {
             block_sum[b] = 0;
             continue; /* nobody looks at the weights of a block without a sum */
         }
@@ -169,10 +189,37 @@ INLINE void cut_body(const float *x, const float *block_max, int n_blocks, float
     }
 }
 
+INLINE double above_body(const float *x, const float *w, const float *block_max,
+                         const float *block_sum, int n_blocks, float value, int *n_equal)
+{
+    double total = 0;
+    ivec equal = { 0 };
+
+    for (int b = 0; b < n_blocks; b++, x += ROW_BLOCK, w += ROW_BLOCK) {
+        vec v, e, sum = { 0 };
+
+        if (block_max[b] < value || block_sum[b] == 0)
+            continue;
+        for (int i = 0; i < ROW_BLOCK; i += LANES) {
+            load(x + i, &v);
+            load(w + i, &e);
+            ivec more = v > value;
+            keep(&more, &e);
+            sum += e;
+            equal -= v == value; /* a true lane is -1 */
+        }
+        total += (double)sum_of(&sum);
+    }
+    *n_equal = 0;
+    for (int i = 0; i < LANES; i++)
+        *n_equal += equal[i];
+    return total;
+}
+
 #define IMPLEMENT(suffix, attribute)                                                               \
-    attribute static bool copy_##suffix(const float *src, float *dst, int n)                       \
+    attribute static bool load_##suffix(const float *src, int n, float *x, float *block_max)       \
     {                                                                                              \
-        return copy_body(src, dst, n);                                                             \
+        return load_body(src, n, x, block_max);                                                    \
     }                                                                                              \
     attribute static void block_max_##suffix(const float *x, int n_blocks, float *block_max)       \
     {                                                                                              \
@@ -188,14 +235,20 @@ INLINE void cut_body(const float *x, const float *block_max, int n_blocks, float
     {                                                                                              \
         weights_body(x, block_max, n_blocks, shift, scale, w, block_sum);                          \
     }                                                                                              \
+    attribute static double above_##suffix(const float *x, const float *w, const float *block_max, \
+                                           const float *block_sum, int n_blocks, float value,      \
+                                           int *n_equal)                                           \
+    {                                                                                              \
+        return above_body(x, w, block_max, block_sum, n_blocks, value, n_equal);                   \
+    }                                                                                              \
     attribute static void cut_##suffix(const float *x, const float *block_max, int n_blocks,       \
                                        float cut, float *w, float *block_sum)                      \
     {                                                                                              \
         cut_body(x, block_max, n_blocks, cut, w, block_sum);                                       \
     }                                                                                              \
     static const struct row_math math_##suffix = {                                                 \
-        #suffix,          copy_##suffix, block_max_##suffix, block_sum_##suffix,                   \
-        weights_##suffix, cut_##suffix                                                             \
+        #suffix,          load_##suffix,  block_max_##suffix, block_sum_##suffix,                  \
+        weights_##suffix, above_##suffix, cut_##suffix                                             \
     }
 
 IMPLEMENT(portable, );

@@ -19,8 +19,8 @@
  *   5. top-p: the smallest set of likeliest tokens whose probability, among what is left, reaches p stays;
  *      between equal logits the lower id goes first;
  *   6. min-p: what is less likely than min_p times the likeliest is out;
- *   7. one of what is left is drawn in proportion to its probability, with the one random number that
- *      belongs to (seed, candidate, attempt, position).
+ *   7. one of what is left is drawn in proportion to its probability, with random numbers that
+ *      belong to (seed, candidate, attempt, position) alone.
  * At temperature 0 the largest logit after step 2 is taken, the lowest id among equals.
  *
  * A token's log-probability is that of the model itself: temperature 1, no penalty, over all entries of the row that are not banned.

@@ -20,7 +20,6 @@ struct ink_sampling {
     float min_p;              /* 0: off */
     float repetition_penalty; /* 1: off */
     uint64_t seed;
-    uint32_t seed_index; /* which text of a batch that shares the seed; 0 for a single one */
 };
 
 #endif

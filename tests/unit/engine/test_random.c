@@ -50,7 +50,7 @@ static void numbers_are_spread_evenly(void **state)
     (void)state;
 
     for (uint32_t i = 0; i < N; i++)
-        count[(int)(random_uniform(i / 1000, &(struct random_place){ 0, i % 10, 0, i / 10 % 100 }) *
+        count[(int)(random_uniform(i / 1000, &(struct random_place){ i % 10, 0, i / 10 % 100, 0 }) *
                     CELLS)]++;
     for (int i = 0; i < CELLS; i++) {
         double d = count[i] - (double)N / CELLS;

@@ -32,6 +32,8 @@ static void exp_is_right_to_float_precision(void **state)
 
     for (int k = 1; k <= 86; k++) {
         fill((float)k);
+        for (int b = 0; b < N_BLOCKS; b++)
+            x[b * ROW_BLOCK + 1] = -1; /* no block is skipped */
         m->block_max(x, N_BLOCKS, max);
         m->weights(x, max, N_BLOCKS, 0.0f, 1.0f, w, sum);
         for (int i = 0; i < N - 1; i++) {
@@ -56,6 +58,7 @@ static void what_is_far_below_counts_as_nothing(void **state)
         x[i] = -1000;
     x[3] = 0;
     x[4] = -88;
+    x[ROW_BLOCK] = -31;
     m->block_max(x, N_BLOCKS, max);
     m->block_sum(x, max, N_BLOCKS, 0.0f, 1.0f, sum);
     assert_true(sum[0] == 1.0f);
@@ -81,6 +84,22 @@ static void all_implementations_give_the_same_bits(void **state)
         assert_memory_equal(sum, sum2, sizeof(sum));
         b->block_sum(x, max, N_BLOCKS, 0.0f, 1.3f, sum2);
         assert_memory_equal(sum, sum2, sizeof(sum));
+        for (int i = 0; i < N; i += 101) {
+            int n_a, n_b;
+            double above_a = a->above(x, w, max, sum, N_BLOCKS, x[i], &n_a);
+            double above_b = b->above(x, w, max, sum, N_BLOCKS, x[i], &n_b), plain = 0;
+            int equal = 0;
+
+            assert_true(above_a == above_b && n_a == n_b);
+            for (int j = 0; j < N; j++) {
+                bool counts = sum[j / ROW_BLOCK] > 0;
+
+                plain += counts && x[j] > x[i] ? (double)w[j] : 0;
+                equal += counts && x[j] == x[i];
+            }
+            assert_true(fabs(plain - above_a) < 1e-5 * plain + 1e-12);
+            assert_int_equal(equal, n_a);
+        }
         a->cut(x, max, N_BLOCKS, -0.25f * (float)k, w, sum);
         b->cut(x, max, N_BLOCKS, -0.25f * (float)k, w2, sum2);
         assert_memory_equal(w, w2, sizeof(w));
@@ -88,7 +107,7 @@ static void all_implementations_give_the_same_bits(void **state)
     }
 }
 
-static void copy_notices_what_is_not_finite(void **state)
+static void loading_copies_pads_and_notices_what_is_not_finite(void **state)
 {
     const struct row_math *both[] = { row_math_portable(), row_math_best() };
     const float bad[] = { NAN, INFINITY, -INFINITY };
@@ -97,15 +116,21 @@ static void copy_notices_what_is_not_finite(void **state)
     for (int k = 0; k < 2; k++) {
         fill(10);
         x[N - 1] = 1;
-        for (int n = 1; n < 40; n++) {
-            assert_true(both[k]->copy(x, copy, n));
+        for (int n = 1; n < 200; n += n < 70 ? 1 : 13) {
+            int n_blocks = (n + ROW_BLOCK - 1) / ROW_BLOCK;
+
+            assert_true(both[k]->load(x, n, copy, max));
             assert_memory_equal(x, copy, (size_t)n * sizeof(float));
+            for (int i = n; i < n_blocks * ROW_BLOCK; i++)
+                assert_true(copy[i] == -INFINITY);
+            both[k]->block_max(copy, n_blocks, max2);
+            assert_memory_equal(max, max2, (size_t)n_blocks * sizeof(float));
             for (int j = 0; j < 3; j++) {
                 for (int at = 0; at < n; at++) {
                     float was = x[at];
 
                     x[at] = bad[j];
-                    assert_false(both[k]->copy(x, copy, n));
+                    assert_false(both[k]->load(x, n, copy, max));
                     x[at] = was;
                 }
             }
@@ -119,7 +144,7 @@ int main(void)
         cmocka_unit_test(exp_is_right_to_float_precision),
         cmocka_unit_test(what_is_far_below_counts_as_nothing),
         cmocka_unit_test(all_implementations_give_the_same_bits),
-        cmocka_unit_test(copy_notices_what_is_not_finite),
+        cmocka_unit_test(loading_copies_pads_and_notices_what_is_not_finite),
     };
     return cmocka_run_group_tests_name("row_math", tests, NULL, NULL);
 }
