@@ -118,11 +118,12 @@ enum ink_status ink_score(struct ink_catalog *catalog, const struct ink_score_re
     if (rq->n_top < 0 || rq->n_top > INK_JOB_TOP_MAX)
         return ink_err_param(err, INK_INVALID, "n_top", "invalid_value",
                              "n_top: %d is not in 0..%d", rq->n_top, INK_JOB_TOP_MAX);
-    st = read_side(served, "source", rq->source, rq->source_ids, rq->n_source_ids,
-                   served->max_source, &source_options, &source, err);
+    st = read_side(served, rq->source_ids ? "source_ids" : "source", rq->source, rq->source_ids,
+                   rq->n_source_ids, served->max_source, &source_options, &source, err);
     if (st == INK_OK)
-        st = read_side(served, "target", rq->target, rq->target_ids, rq->n_target_ids,
-                       served->max_target - (rq->n_target_ids < 0), &target_options, &target, err);
+        st = read_side(served, rq->target_ids ? "target_ids" : "target", rq->target, rq->target_ids,
+                       rq->n_target_ids, served->max_target - (rq->n_target_ids < 0),
+                       &target_options, &target, err);
     if (st != INK_OK)
         goto out;
     if (rq->n_target_ids < 0)

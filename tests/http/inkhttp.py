@@ -85,7 +85,8 @@ class Server:
     """`inkstone serve` on a free port until the end of the `with` block."""
 
     def __init__(self, *args, model_path=None):
-        command = [PROGRAM, "serve", "--port", "0", "-m", model_path or model(), "--verbose", *args]
+        # One thread: the tests share the machine, and the models are small.
+        command = [PROGRAM, "serve", "--port", "0", "-m", model_path or model(), "--threads", "1", "--verbose", *args]
         self.log = tempfile.TemporaryFile(dir=folder())
         self.process = subprocess.Popen(command, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=self.log, text=True, encoding="utf-8")

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import inkhttp
-from inkhttp import TEXT, TEXTS
+from inkhttp import TEXT, TEXTS, wait_until
 
 
 class Page(inkhttp.Case):
@@ -75,7 +75,7 @@ class Operators(inkhttp.Case):
     def test_metrics_are_prometheus_text_and_count(self):
         before = self.server.metric("inkstone_jobs_finished_total")
         self.server.rewrite(n=1)
-        self.assertEqual(self.server.metric("inkstone_jobs_finished_total"), before + 1)
+        wait_until(lambda: self.server.metric("inkstone_jobs_finished_total") == before + 1, "the job to be counted", 5)
         answer = self.server.get("/metrics")
         self.assertTrue(answer.headers["Content-Type"].startswith("text/plain; version=0.0.4"))
         typed, seen = {}, set()
@@ -93,7 +93,7 @@ class Operators(inkhttp.Case):
     def test_health_is_quick_under_load(self):
         import concurrent.futures
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
-            jobs = [pool.submit(self.server.rewrite, t, n=8, max_tokens=128, temperature=2) for t in TEXTS * 8]
+            jobs = [pool.submit(self.server.rewrite, t, n=4, max_tokens=64, temperature=2) for t in TEXTS * 4]
             worst = 0
             while not all(j.done() for j in jobs):
                 start = time.monotonic()

@@ -11,17 +11,22 @@ import unittest
 import inkhttp
 from inkhttp import raw_post, read_all, wait_until
 
-LONG = {"text": "abc", "n": 8, "max_tokens": 384, "scripts": "all", "temperature": 2, "top_p": 1, "timeout_ms": 600000}
+LONG = {"text": "abc", "n": 4, "max_tokens": 256, "scripts": "all", "temperature": 2, "top_p": 1, "timeout_ms": 600000}
 
 
 class Shutdown(unittest.TestCase):
     def server(self, *args):
         return inkhttp.Server(*args, model_path=inkhttp.made_up_model())
 
+    def connect(self, server):
+        sock = server.raw()
+        self.addCleanup(sock.close)
+        return sock
+
     def test_sigterm_lets_what_runs_finish_and_refuses_the_rest(self):
         with self.server() as server:
-            plain = [server.raw() for _ in range(3)]
-            streams = [server.raw() for _ in range(2)]
+            plain = [self.connect(server) for _ in range(3)]
+            streams = [self.connect(server) for _ in range(2)]
             for s in plain:
                 s.sendall(raw_post(LONG, extra="Connection: close\r\n"))
             for s in streams:
@@ -46,7 +51,7 @@ class Shutdown(unittest.TestCase):
 
     def test_what_outlasts_the_drain_is_cut_off(self):
         with self.server("--drain-timeout", "0.3") as server:
-            s = server.raw()
+            s = self.connect(server)
             s.sendall(raw_post({**LONG, "n": 16, "max_tokens": 512, "stream": True}))
             wait_until(lambda: server.metric("inkstone_http_running") == 1, "it to run")
             begun = time.monotonic()
@@ -59,12 +64,11 @@ class Shutdown(unittest.TestCase):
     def test_an_idle_server_ends_at_once(self):
         for sig in (signal.SIGTERM, signal.SIGINT):
             with self.server() as server:
-                idle = server.raw()       # an open connection does not hold it
+                self.connect(server)      # an open connection does not hold it
                 begun = time.monotonic()
                 server.process.send_signal(sig)
                 server.process.wait(inkhttp.PATIENCE)
                 self.assertLess(time.monotonic() - begun, 2 * inkhttp.SLOW)
-                idle.close()
                 server.process.returncode = 0     # Ctrl-C has a status of its own; cli/test_serve has it
 
     def test_the_port_is_free_again_at_once(self):
