@@ -1,0 +1,335 @@
+// The page in a browser: its main job, and what people run into with others.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { finished, launch, model, open, screenshots, Server, slowModel, until } from "./browser.mjs";
+
+const TEXT = "这家餐厅的味道非常好，服务也很周到。";
+let browser, server, slow;
+
+before(async () => {
+  browser = await launch();
+  server = await Server.start(model());
+  slow = await Server.start(slowModel());
+});
+
+after(async () => {
+  await browser?.close();
+  assert.equal(await server?.stop(), 0);
+  assert.equal(await slow?.stop(), 0);
+});
+
+/** Options that keep the random model busy for a while. */
+async function makeSlow(page) {
+  await page.click("#more summary");
+  await page.locator("#length").fill("256");
+  await page.locator("#temperature").fill("2");
+  await page.click('#count button:text-is("5")');
+}
+
+const cardTexts = (page) => page.locator(".card-text").allTextContents();
+
+test("a sentence is rewritten, and nothing leaves the origin", async () => {
+  const page = await open(browser, server);
+  await page.fill("#source", TEXT);
+  assert.equal(await page.textContent("#counter"), "18 字");
+  const start = Date.now();
+  await page.click("#go");
+  await page.waitForFunction(() => [...document.querySelectorAll(".card-text")].some((c) => c.textContent));
+  const first = Date.now() - start;
+  await finished(page);
+  console.log(`click to first text ${first} ms, to all candidates ${Date.now() - start} ms`);
+
+  const texts = (await cardTexts(page)).filter((t) => t);
+  assert.ok(texts.length >= 1 && texts.length <= 3, String(texts));
+  assert.ok(!texts.includes(TEXT));
+  assert.match(await page.textContent("#status"), /^完成，\d 个候选，用时 [\d.]+ 秒$/);
+  assert.equal(page.posts.length, 1);
+  assert.deepEqual(page.posts[0], {
+    text: TEXT, n: 3, temperature: 0.8, top_p: 0.9, max_tokens: 64, cache: "auto", stream: true,
+  });
+  await page.click("#details summary");
+  assert.match(await page.textContent("#facts"), /种子\d+/);
+  for (const url of page.asked) assert.ok(url.startsWith(server.url), url);
+  assert.deepEqual(page.said, []);
+  await page.screenshot({ path: join(screenshots, "rewrite-zh.png"), fullPage: true });
+  await page.context().close();
+});
+
+test("candidates appear while they are written, and the button shows it", async () => {
+  const page = await open(browser, slow);
+  await makeSlow(page);
+  await page.fill("#source", "abc");
+  await page.evaluate(() => {
+    window.seen = [];
+    const look = () => {
+      const length = document.querySelector("#list").textContent.length;
+      window.seen.push({ length, cards: document.querySelectorAll(".card").length, busy: document.querySelector("#go").disabled,
+                         says: document.querySelector("#go-text").textContent });
+    };
+    new MutationObserver(look).observe(document.querySelector("#list"), { subtree: true, childList: true, characterData: true });
+  });
+  await page.click("#go");
+  await finished(page);
+  const seen = (await page.evaluate(() => window.seen)).filter((s) => s.busy);
+  assert.ok(new Set(seen.map((s) => s.length)).size >= 3, JSON.stringify(seen));
+  assert.ok(seen.every((s) => s.cards === 5));
+  assert.ok(seen.some((s) => s.says === "AI正在思考…"));
+
+  await page.click("#go");
+  await page.waitForFunction(() => [...document.querySelectorAll(".card-text")].some((c) => c.textContent));
+  await page.screenshot({ path: join(screenshots, "writing-zh.png"), fullPage: true });
+  await finished(page);
+  assert.equal(await page.isDisabled("#go"), false);
+  await page.context().close();
+});
+
+test("the button cannot be pressed twice", async () => {
+  const page = await open(browser, slow);
+  await makeSlow(page);
+  await page.fill("#source", "abc");
+  await page.evaluate(() => {
+    const go = document.querySelector("#go");
+    for (let i = 0; i < 5; i++) go.click();
+    document.querySelector("#form").requestSubmit();
+  });
+  await page.focus("#source");
+  await page.keyboard.press("Enter");
+  await page.locator("#go").dblclick({ force: true, noWaitAfter: true });
+  await finished(page);
+  assert.equal(page.posts.length, 1);
+  await page.context().close();
+});
+
+test("cancel stops the engine, too", async () => {
+  const page = await open(browser, slow);
+  const cancelled = await slow.metric("inkstone_jobs_cancelled_total");
+  await makeSlow(page);
+  for (const how of [() => page.click("#cancel"), () => page.keyboard.press("Escape")]) {
+    await page.fill("#source", "abc");
+    await page.click("#go");
+    await page.waitForFunction(() => [...document.querySelectorAll(".card-text")].some((c) => c.textContent));
+    await how();
+    await finished(page);
+    assert.equal(await page.textContent("#status"), "已取消");
+    assert.equal(await page.isVisible("#problem"), false);
+  }
+  await until(async () => (await slow.metric("inkstone_jobs_cancelled_total")) === cancelled + 2, "the engine to stop");
+  await page.context().close();
+});
+
+test("the Enter that confirms a candidate of an input method never sends", async () => {
+  const page = await open(browser, server);
+  const input = await page.context().newCDPSession(page);
+  const compose = (text) => input.send("Input.imeSetComposition", { text, selectionStart: text.length, selectionEnd: text.length });
+
+  // Confirmed inside the composition: key code 229.
+  await page.focus("#source");
+  await compose("ni");
+  await page.evaluate(() => {
+    const e = new KeyboardEvent("keydown", { key: "Enter", code: "Enter", keyCode: 229, isComposing: true, bubbles: true, cancelable: true });
+    document.querySelector("#source").dispatchEvent(e);
+  });
+  await input.send("Input.insertText", { text: "你好" });
+  await page.waitForTimeout(50);
+  assert.equal(page.posts.length, 0);
+  await page.keyboard.press("Enter");
+  await finished(page);
+  await until(() => page.posts.length === 1, "the second Enter to send");
+
+  // Confirmed by an Enter that is reported after compositionend, as an ordinary key.
+  await page.fill("#source", "");
+  await page.evaluate(() => {
+    const box = document.querySelector("#source");
+    const key = (type) => box.dispatchEvent(new KeyboardEvent(type, { key: "Enter", code: "Enter", keyCode: 13, bubbles: true, cancelable: true }));
+    box.dispatchEvent(new CompositionEvent("compositionstart", { bubbles: true }));
+    box.value = "明天见";
+    box.dispatchEvent(new CompositionEvent("compositionend", { data: "明天见", bubbles: true }));
+    key("keydown");
+    key("keyup");
+  });
+  await page.waitForTimeout(50);
+  assert.equal(page.posts.length, 1);
+  assert.equal(await page.inputValue("#source"), "明天见");
+  await page.keyboard.press("Enter");
+  await until(() => page.posts.length === 2, "the next Enter to send");
+  assert.equal(page.posts[1].text, "明天见");
+  await finished(page);
+
+  // Without an input method: Enter sends at once, Shift + Enter starts a line.
+  await page.fill("#source", "a");
+  await page.keyboard.press("Shift+Enter");
+  assert.equal(await page.inputValue("#source"), "a\n");
+  assert.equal(page.posts.length, 2);
+  await page.context().close();
+});
+
+test("an empty box sends nothing", async () => {
+  const page = await open(browser, server);
+  await page.fill("#source", "  \n ");
+  await page.click("#go");
+  assert.equal(await page.textContent("#toast-text"), "请先写一句话");
+  assert.equal(page.posts.length, 0);
+  await page.context().close();
+});
+
+test("an error is shown with what to do, and retry works", async () => {
+  const page = await open(browser, server);
+  let broken = true;
+  await page.route("**/v1/rewrite", (route) =>
+    broken
+      ? route.fulfill({
+          status: 429,
+          contentType: "application/json",
+          headers: { "Retry-After": "1" },
+          body: JSON.stringify({ error: { message: "256 jobs are waiting", type: "rate_limit_error", param: null, code: "overloaded" } }),
+        })
+      : route.continue(),
+  );
+  await page.fill("#source", TEXT);
+  await page.click("#go");
+  await page.waitForSelector("#problem:not([hidden])");
+  assert.equal(await page.textContent("#problem-text"), "服务器正忙");
+  assert.equal(await page.textContent("#problem-advice"), "请过几秒再试。");
+  assert.equal(await page.textContent("#problem-detail"), "256 jobs are waiting");
+  assert.equal(await page.isDisabled("#go"), false);
+  assert.equal(await page.locator(".card").count(), 0);
+  await page.click("#language");
+  assert.equal(await page.textContent("#problem-text"), "The server is busy");
+  await page.screenshot({ path: join(screenshots, "error-en.png"), fullPage: true });
+  broken = false;
+  await page.click("#retry");
+  await finished(page);
+  assert.equal(await page.isVisible("#problem"), false);
+  assert.ok((await page.locator(".card").count()) > 0);
+  await page.context().close();
+});
+
+test("a server that goes away is told apart", async () => {
+  const own = await Server.start(slowModel());
+  const page = await open(browser, own);
+  await makeSlow(page);
+  await page.fill("#source", "abc");
+  await page.click("#go");
+  await page.waitForFunction(() => [...document.querySelectorAll(".card-text")].some((c) => c.textContent));
+  await own.stop("SIGKILL");
+  await page.waitForSelector("#problem:not([hidden])");
+  assert.equal(await page.textContent("#problem-text"), "回答中断了");
+  await page.click("#retry");
+  await page.waitForFunction(() => document.querySelector("#problem-text").textContent === "连不上服务器");
+  assert.match(await page.textContent("#problem-advice"), /inkstone serve/);
+  await page.context().close();
+});
+
+test("a key is asked for once", async () => {
+  const own = await Server.start(model(), "--api-key", "open-sesame");
+  const page = await open(browser, own);
+  await page.waitForSelector("#key-form:not([hidden])");
+  await page.fill("#key", "wrong");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#key-form:not([hidden])");
+  await page.fill("#key", "open-sesame");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#problem", { state: "hidden" });
+  await page.reload();
+  await page.fill("#source", TEXT);
+  await page.click("#go");
+  await finished(page);
+  assert.equal(await page.isVisible("#problem"), false);
+  assert.ok((await page.locator(".card").count()) > 0);
+  await page.context().close();
+  assert.equal(await own.stop(), 0);
+});
+
+test("again draws anew past the cache", async () => {
+  const page = await open(browser, server);
+  await page.fill("#source", TEXT);
+  await page.click("#go");
+  await finished(page);
+  await page.click("#again");
+  await finished(page);
+  await until(() => page.posts.length === 2, "the second request");
+  assert.equal(page.posts[1].cache, "refresh");
+  assert.equal(page.posts[1].seed, undefined);
+  await page.context().close();
+});
+
+test("a candidate can be copied, used and taken back", async () => {
+  const page = await open(browser, server);
+  await page.fill("#source", TEXT);
+  await page.click("#go");
+  await finished(page);
+  const card = page.locator('.card[data-state="done"]').first();
+  const text = await card.locator(".card-text").textContent();
+  await card.getByText("复制").click();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), text);
+  await card.getByText("采用").click();
+  assert.equal(await page.inputValue("#source"), text);
+  await page.click("#toast-undo");
+  assert.equal(await page.inputValue("#source"), TEXT);
+  await page.context().close();
+});
+
+test("both languages say everything, and the choice is remembered", async () => {
+  const page = await open(browser, server, { locale: "en-GB" });
+  const words = () =>
+    page.evaluate(() => {
+      const out = [];
+      const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+      for (let n = walk.nextNode(); n; n = walk.nextNode())
+        if (n.textContent.trim() && !n.parentElement.closest("script, [lang='zh-CN'], .seal")) out.push(n.textContent.trim());
+      for (const el of document.querySelectorAll("[aria-label], [placeholder]"))
+        out.push(el.getAttribute("aria-label") ?? el.getAttribute("placeholder"));
+      return out;
+    });
+
+  const english = await words();
+  assert.equal(await page.evaluate(() => document.documentElement.lang), "en");
+  for (const w of english) assert.doesNotMatch(w, /[\u4e00-\u9fff]/, w);
+  await page.click("#language");
+  assert.equal(await page.evaluate(() => document.documentElement.lang), "zh-CN");
+  const allowed = /^(Inkstone|English|Top-p|[\d.]+|.*[\u4e00-\u9fff].*)$/;
+  for (const w of await words()) assert.match(w, allowed);
+  assert.equal(await page.locator("[data-t]:empty").count(), 0);
+  await page.reload();
+  assert.equal(await page.textContent("#go-text"), "开始改写");
+  await page.context().close();
+});
+
+test("phone width needs no sideways scrolling, in either theme", async () => {
+  for (const [locale, dark] of [["zh-CN", false], ["en-US", true]]) {
+    const page = await open(browser, server, { width: 390, height: 844, locale, dark });
+    const fits = async () => assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 390);
+    await fits();
+    await page.click("#more summary");
+    await page.fill("#source", "一二三四五六七八九十abcdefghijklmnopqrstuvwxyz".repeat(3));
+    await page.click('#count button:text-is("5")');
+    await page.click("#go");
+    await finished(page);
+    if (await page.isVisible("#details")) await page.click("#details summary");
+    await fits();
+    assert.ok(await page.evaluate(() => document.querySelector("#results").getBoundingClientRect().top < innerHeight));
+    await page.screenshot({ path: join(screenshots, `phone-${locale}${dark ? "-dark" : ""}.png`), fullPage: true });
+    await page.context().close();
+  }
+});
+
+test("keyboard alone is enough, and changes are announced", async () => {
+  const page = await open(browser, server);
+  await page.focus("#presets button[aria-checked=true]");
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await page.textContent("#presets button[aria-checked=true]"), "默认");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await page.textContent("#count button[aria-checked=true]"), "4");
+  await page.focus("#source");
+  await page.keyboard.type("abc");
+  await page.keyboard.press("Enter");
+  await finished(page);
+  assert.equal(page.posts[0].temperature, 1);
+  assert.equal(page.posts[0].n, 4);
+  assert.equal(await page.getAttribute("#status", "aria-live"), "polite");
+  assert.equal(await page.getAttribute("#problem", "role"), "alert");
+  await page.context().close();
+});
