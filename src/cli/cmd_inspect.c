@@ -1,6 +1,7 @@
 /* `inkstone inspect`: what a GGUF file holds, and what running it takes. */
 #include "cli/cli.h"
 
+#include "base/alloc.h"
 #include "task/inspect.h"
 
 #include <stdio.h>
@@ -28,6 +29,18 @@ static const char notes[] =
     "Memory is measured by loading the model as serving it would, with defaults for everything that --compute and\n"
     "--threads don't say. The exit status is 1 when the file cannot be read, or cannot be loaded.\n";
 
+/* Text of a file for a terminal: control characters would let it write anything there. Kept until the end. */
+static const char *visible(const char *s)
+{
+    char *out = ink_strdup(s);
+
+    for (char *c = out; *c; c++) {
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    }
+    return out;
+}
+
 /* --- for a person --------------------------------------------------------------------------------- */
 
 static void print_number(const char *label, int64_t v)
@@ -40,13 +53,13 @@ static void print_model(const struct ink_inspection *x)
 {
     char size[24];
 
-    cli_printf("%s: %s%s%s%s, %s, %s\n", x->name[0] ? x->name : "(no name)",
-               x->arch[0] ? x->arch : "(no architecture)", x->family[0] ? " (" : "", x->family,
-               x->family[0] ? ")" : "", x->type, cli_bytes(x->bytes, size));
+    cli_printf("%s: %s%s%s%s, %s, %s\n", x->name[0] ? visible(x->name) : "(no name)",
+               x->arch[0] ? visible(x->arch) : "(no architecture)", x->family[0] ? " (" : "",
+               visible(x->family), x->family[0] ? ")" : "", x->type, cli_bytes(x->bytes, size));
     if (x->demo)
         cli_printf("  a demo model: small, for trying things out\n");
     if (x->license[0])
-        cli_printf("  %-16s%s\n", "license", x->license);
+        cli_printf("  %-16s%s\n", "license", visible(x->license));
     cli_printf("  %-16s%lld in %lld tensors\n", "weights", (long long)x->n_weights,
                (long long)x->n_tensors);
     print_number("encoder layers", x->n_encoder_layers);
@@ -56,13 +69,13 @@ static void print_model(const struct ink_inspection *x)
         cli_printf("  %-16s%lld of %lld\n", "heads", (long long)x->n_heads, (long long)x->d_head);
     if (x->d_ff > 0)
         cli_printf("  %-16s%lld%s%s\n", "feed-forward", (long long)x->d_ff,
-                   x->activation[0] ? ", " : "", x->activation);
+                   x->activation[0] ? ", " : "", visible(x->activation));
     print_number("context", x->context);
     if (x->n_vocab >= 0)
         cli_printf("  %-16s%lld rows, %s\n", "vocabulary", (long long)x->n_vocab,
                    x->own_head ? "output head of its own" : "output head tied to the embedding");
     if (x->prompt)
-        cli_printf("  %-16s%s\n", "prompt", x->prompt);
+        cli_printf("  %-16s%s\n", "prompt", visible(x->prompt));
     cli_printf("  %-16s%.16s\n", "digest", x->digest);
 }
 
@@ -85,8 +98,8 @@ static void print_tokenizer(const struct ink_inspection *x)
         cli_printf("\ntokenizer: none in the file\n");
         return;
     }
-    cli_printf("\ntokenizer: %s, %lld pieces", x->tokenizer[0] ? x->tokenizer : "(unnamed)",
-               (long long)x->n_pieces);
+    cli_printf("\ntokenizer: %s, %lld pieces",
+               x->tokenizer[0] ? visible(x->tokenizer) : "(unnamed)", (long long)x->n_pieces);
     if (x->n_unused > 0)
         cli_printf(", %lld of them unused", (long long)x->n_unused);
     cli_printf(x->n_bytes > 0 ? ", byte pieces" : ", no byte pieces");

@@ -266,13 +266,21 @@ enum ink_status torch_bin_start(const struct checkpoint_file *f, const struct so
                                 void **zip_file, struct ink_err *err)
 {
     zip_file_t *zf = zip_fopen_index(f->zip, t->entry, 0);
+    zip_stat_t info;
     enum ink_status st = INK_OK;
 
     if (!zf)
         return ink_err_set(err, INK_CORRUPT, "%s: tensor %s: cannot be read: %s", f->path, t->name,
                            zip_strerror(f->zip));
-    /* Members are usually stored as they are; where they can't be sought in, the bytes before are read over. */
-    if (t->offset > 0 && zip_fseek(zf, (zip_int64_t)t->offset, SEEK_SET) != 0) {
+    /* Members are usually stored as they are; in a compressed one the bytes before are read over. */
+    bool stored = zip_stat_index(f->zip, t->entry, 0, &info) == 0 &&
+                  (info.valid & ZIP_STAT_COMP_METHOD) && info.comp_method == ZIP_CM_STORE;
+
+    if (t->offset > 0 && stored) {
+        if (zip_fseek(zf, (zip_int64_t)t->offset, SEEK_SET) != 0)
+            st = ink_err_set(err, INK_CORRUPT, "%s: tensor %s: cannot be read: %s", f->path,
+                             t->name, zip_file_strerror(zf));
+    } else if (t->offset > 0) {
         char *skipped = ink_alloc(SKIP_BYTES);
 
         for (uint64_t at = 0; at < t->offset && st == INK_OK;) {
