@@ -23,7 +23,7 @@
  * to 1e-7. When the cut lies further out, the base moves on by SPAN and the pass is repeated. N_SPANS * SPAN stays below
  * 87, where weights become 0 (EXP_MIN in row_math.c).
  */
-enum { N_BUCKETS = 512, SPAN = 16, N_SPANS = 5 };
+enum { SPAN = 16, PER_UNIT = 32, N_BUCKETS = SPAN * PER_UNIT, N_SPANS = 5 };
 
 struct entry {
     float x;
@@ -357,7 +357,7 @@ static struct limit stricter(struct limit a, struct limit b)
 /* Sets the weight of everything beyond the filters to 0; returns the mass that is left. */
 static double filter(struct sampler *s, const struct ink_sampling *how, double total)
 {
-    struct search at = { .per_unit = (float)(N_BUCKETS / SPAN) / how->temperature, .base = -1 };
+    struct search at = { .per_unit = (float)PER_UNIT / how->temperature, .base = -1 };
     struct limit limit = { -INFINITY, s->n };
 
     if (how->top_k > 0 && how->top_k < s->n)
