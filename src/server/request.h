@@ -73,6 +73,7 @@ struct request {
     const struct ink_served *served;
     const struct dialect *dialect; /* set when the answer is a stream */
     const char *cache_word;        /* overrides the result's, or NULL */
+    const char *warning;           /* one of ours, added to the answer\'s, or NULL */
     bool details;
 
     struct ink_buf out; /* stream: encoded, not yet taken by the socket */

@@ -8,6 +8,7 @@
 #include "server/request.h"
 #include "server/rewrite_json.h"
 #include "server/state.h"
+#include "server/stream.h"
 #include "task/catalog.h"
 #include "task/score.h"
 #include "task/task.h"
@@ -106,10 +107,7 @@ static enum ink_status native_event(struct request *rq, const struct ink_task_ev
     case INK_TASK_IDLE:
         return INK_OK;
     case INK_TASK_DONE:
-        o = typed_with("done",
-                       ink_answer_rewrite(rq->served, ink_task_result(rq->task), rq->details));
-        if (rq->cache_word)
-            (void)json_object_set_new(o, "cache", json_string(rq->cache_word));
+        o = typed_with("done", task_answer(rq));
         enum ink_status st = write_event(rq, o);
         return st == INK_OK ? ink_buf_adds(&rq->out, "data: [DONE]\n\n") : st;
     }
@@ -144,6 +142,8 @@ static enum ink_status start_rewrite(struct request *rq, const struct ink_rewrit
     rq->details = call->rq.details;
     /* Until there is a cache, every answer is computed: a miss, or without the cache altogether. */
     rq->cache_word = call->cache == INK_CACHE_OFF ? "off" : "miss";
+    if (call->linger_ms > 0)
+        rq->warning = "linger_ms: not kept; the job ends when its last reader leaves";
     rq->dialect = call->stream ? &native_dialect : NULL;
     rq->task = task;
     return INK_OK;

@@ -53,6 +53,19 @@ enum ink_status route_ready(struct request *rq, struct ink_err *err)
     return INK_OK;
 }
 
+/* A model is called like its file; in a label, quotes and backslashes must be escaped. */
+static void escape_label(const char *text, char *out, size_t cap)
+{
+    size_t n = 0;
+
+    for (; *text && n + 2 < cap; text++) {
+        if (*text == '"' || *text == '\\')
+            out[n++] = '\\';
+        out[n++] = *text == '\n' ? ' ' : *text;
+    }
+    out[n] = '\0';
+}
+
 /* Row `i` of every model, so that a metric's lines stand together as the format asks. */
 static enum ink_status write_engine_row(struct ink_catalog *catalog, int i, struct ink_buf *out)
 {
@@ -61,15 +74,17 @@ static enum ink_status write_engine_row(struct ink_catalog *catalog, int i, stru
     for (int m = 0; m < ink_catalog_n_models(catalog) && st == INK_OK; m++) {
         const struct ink_served *served = ink_catalog_model(catalog, m);
         struct ink_counter rows[INK_COUNTERS_MAX];
+        char name[256];
 
         if (i >= ink_served_counters(served, rows))
             continue;
+        escape_label(ink_served_name(served), name, sizeof(name));
         if (m == 0)
             st = ink_buf_addf(out, "# HELP inkstone_%s %s\n# TYPE inkstone_%s %s\n", rows[i].name,
                               rows[i].help, rows[i].name, rows[i].type);
         if (st == INK_OK)
-            st = ink_buf_addf(out, "inkstone_%s{model=\"%s\"} %.15g\n", rows[i].name,
-                              ink_served_name(served), rows[i].value);
+            st = ink_buf_addf(out, "inkstone_%s{model=\"%s\"} %.15g\n", rows[i].name, name,
+                              rows[i].value);
     }
     return st;
 }

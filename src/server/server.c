@@ -162,8 +162,7 @@ static enum ink_status check_head(struct request *rq, const char *method, const 
         return ink_err_param(err, INK_INVALID, "", "method_not_allowed",
                              "this path does not answer %.16s, but %s", method, allow);
     if (!rq->route)
-        return ink_err_param(err, INK_NOT_FOUND, "", "not_found",
-                             "%.100s: no such path; see /v1/models and docs/API.md", url);
+        return ink_err_param(err, INK_NOT_FOUND, "", "not_found", "%.100s: no such path", url);
     st = check_unavailable(s, rq->route, err);
     if (st != INK_OK)
         return st;

@@ -51,6 +51,23 @@ static void explain_end(struct request *rq, struct ink_err *err)
                             "the server is shutting down; try again in 5 s");
 }
 
+json_t *task_answer(struct request *rq)
+{
+    json_t *answer = ink_answer_rewrite(rq->served, ink_task_result(rq->task), rq->details);
+
+    if (rq->cache_word)
+        (void)json_object_set_new(answer, "cache", json_string(rq->cache_word));
+    if (rq->warning)
+        (void)json_array_append_new(json_object_get(answer, "warnings"), json_string(rq->warning));
+    return answer;
+}
+
+static void add_cache_header(struct request *rq)
+{
+    if (rq->cache_word)
+        reply_header(rq, "X-Cache", rq->cache_word);
+}
+
 bool task_collect(struct request *rq)
 {
     for (;;) {
@@ -65,13 +82,8 @@ bool task_collect(struct request *rq)
             return true;
         }
         if (ev.kind == INK_TASK_DONE) {
-            json_t *answer = ink_answer_rewrite(rq->served, ink_task_result(rq->task), rq->details);
-
-            if (rq->cache_word)
-                (void)json_object_set_new(answer, "cache", json_string(rq->cache_word));
-            const char *word = rq->cache_word ? rq->cache_word : ink_task_result(rq->task)->cache;
-            reply_json(rq, 200, answer);
-            reply_header(rq, "X-Cache", word);
+            reply_json(rq, 200, task_answer(rq));
+            add_cache_header(rq);
             return true;
         }
         if (ev.kind == INK_TASK_IDLE) {
@@ -150,6 +162,7 @@ void task_stream(struct request *rq)
     reply_header(rq, "Content-Type", "text/event-stream; charset=utf-8");
     reply_header(rq, "Cache-Control", "no-cache");
     reply_header(rq, "X-Accel-Buffering", "no");
+    add_cache_header(rq);
 }
 
 bool task_stream_wants_ping(struct request *rq, int64_t now_ms)

@@ -1,6 +1,7 @@
 #ifndef SERVER_STREAM_H
 #define SERVER_STREAM_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -12,6 +13,9 @@
 struct request;
 
 enum { STREAM_PING_MS = 10000 };
+
+/* R of the request's finished task; a new reference. */
+json_t *task_answer(struct request *rq);
 
 /* Pulls what there is. True: the reply is set, or the client is gone. False: the connection is parked. */
 bool task_collect(struct request *rq);

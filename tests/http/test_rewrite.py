@@ -100,6 +100,8 @@ class Rewrite(inkhttp.Case):
             answer = self.server.post("/v1/rewrite", {"text": TEXT, "cache": mode})
             self.assertIn(answer.json["cache"], words)
             self.assertEqual(answer.headers["X-Cache"], answer.json["cache"])
+            stream = self.server.post("/v1/rewrite", {"text": TEXT, "cache": mode, "stream": True})
+            self.assertEqual(stream.headers["X-Cache"], inkhttp.events_of(stream.text)[-1]["cache"])
 
     def test_text_of_every_kind_is_taken(self):
         texts = ["你好，世界？（测试）：“好”", "😀👨‍👩‍👧‍👦🇨🇳", "e\u0301 ﬁ Ⅷ ㎏", "第一行\n第二行\t制表", "a" * 200, "العربية עברית ไทย",

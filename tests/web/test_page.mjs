@@ -222,6 +222,25 @@ test("a server that goes away is told apart", async () => {
   await page.context().close();
 });
 
+test("a page opened while the model loads comes to life by itself", async () => {
+  const page = await browser.newPage();
+  let loading = true;
+  await page.route("**/v1/models", (route) =>
+    loading
+      ? route.fulfill({
+          status: 503,
+          contentType: "application/json",
+          body: JSON.stringify({ error: { message: "still loading", type: "server_error", param: null, code: "loading" } }),
+        })
+      : route.continue(),
+  );
+  await page.goto(server.url);
+  await page.waitForSelector("#problem:not([hidden])");
+  loading = false;
+  await page.waitForSelector("#problem", { state: "hidden" });
+  await page.close();
+});
+
 test("a key is asked for once", async () => {
   const own = await Server.start(model(), "--api-key", "open-sesame");
   const page = await open(browser, own);

@@ -1,6 +1,6 @@
 // The page: one form, one running request at most, its candidates as they are written.
 
-import { listModels, setApiKey, streamRewrite, type Answer, type Model, type RewriteOptions } from "./api";
+import { listModels, RequestError, setApiKey, streamRewrite, type Answer, type Model, type RewriteOptions } from "./api";
 import { Cards } from "./cards";
 import { showDetails } from "./details";
 import { byId, copyText, make, radioGroup } from "./dom";
@@ -35,6 +35,7 @@ let lastRequest: RewriteOptions | null = null;
 let lastAnswer: Answer | null = null;
 let lastError: unknown = null;
 let models: Model[] = [];
+let modelsError: unknown = null; // what kept the models from being listed
 let say: () => string = () => ""; // the status line, said anew after a change of language
 
 const cards = new Cards(byId<HTMLOListElement>("list"), {
@@ -302,12 +303,21 @@ function showModels(): void {
   byId("notice").textContent = t("demo");
 }
 
+/** Asks again while the server is still loading, or not there yet. */
 async function loadModels(): Promise<void> {
   try {
     models = (await listModels()).filter((m) => m.capabilities.includes("rewrite"));
     showModels();
+    if (lastError === modelsError) {
+      lastError = null;
+      showProblem();
+    }
   } catch (e) {
-    fail(e);
+    if (!running && (lastError === null || lastError === modelsError)) {
+      modelsError = e;
+      fail(e);
+    }
+    if (e instanceof RequestError && ["loading", "network"].includes(e.code)) setTimeout(() => void loadModels(), 1500);
   }
 }
 
