@@ -114,7 +114,7 @@ static void what_is_wrong_is_named(void **state)
     rq.target_ids = large;
     rq.n_target_ids = 1;
     assert_int_equal(ink_score(c, &rq, &r, &err), INK_INVALID);
-    assert_string_equal(err.param, "target");
+    assert_string_equal(err.param, "target_ids");
     rq = request("甲", "甲");
     rq.n_top = 21;
     assert_int_equal(ink_score(c, &rq, &r, &err), INK_INVALID);
