@@ -61,7 +61,7 @@ void ink_task_free(struct ink_task *task)
         return;
     if (task->job) {
         ink_job_set_waker(task->job, NULL, NULL);
-        if (!task->ended) /* else it is closed, or over: not a cancellation */
+        if (!task->ended) /* else it was closed, cancelled, or has ended by itself */
             ink_job_cancel(task->job);
         ink_job_unref(task->job);
     }
@@ -332,6 +332,7 @@ enum ink_status ink_task_next(struct ink_task *task, int timeout_ms, struct ink_
         st = pull(task, err);
         if (st != INK_OK) {
             task->ended = true;
+            ink_job_cancel(task->job);
             return st;
         }
         if (tell(task, ev))
