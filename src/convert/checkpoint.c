@@ -301,7 +301,9 @@ enum ink_status source_reader_next(struct source_reader *r, size_t len, void *sc
 
         /* What was read before this piece is not needed again. */
         if (r->pos > 0)
-            ink_map_drop(&f->map, (size_t)r->t->offset, (size_t)r->pos);
+            ink_map_drop(&f->map, (size_t)(r->t->offset + r->dropped),
+                         (size_t)(r->pos - r->dropped));
+        r->dropped = r->pos;
         *out = p;
         if ((uintptr_t)p % 8 != 0) {
             memcpy(scratch, p, len);
@@ -317,7 +319,7 @@ void source_reader_close(struct source_reader *r)
     const struct checkpoint_file *f = &r->c->files[r->t->file];
 
     if (f->map.len > 0)
-        ink_map_drop(&f->map, (size_t)r->t->offset, (size_t)r->pos);
+        ink_map_drop(&f->map, (size_t)(r->t->offset + r->dropped), (size_t)(r->pos - r->dropped));
     torch_bin_stop(r->zip_file);
     r->zip_file = NULL;
 }

@@ -61,8 +61,9 @@ size_t source_type_size(enum source_type type);
 struct source_reader {
     const struct checkpoint *c;
     const struct source_tensor *t;
-    uint64_t pos;   /* bytes read so far */
-    void *zip_file; /* torch: struct zip_file * */
+    uint64_t pos;     /* bytes read so far */
+    uint64_t dropped; /* of these, bytes given back to the kernel */
+    void *zip_file;   /* torch: struct zip_file * */
 };
 
 INK_NODISCARD enum ink_status source_reader_open(const struct checkpoint *c,

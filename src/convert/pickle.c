@@ -26,10 +26,11 @@ enum kind {
     KIND_NONE,
     KIND_BOOL,
     KIND_INT,
-    KIND_OTHER, /* floats, bytes, lists: accepted where nobody looks */
+    KIND_OTHER, /* floats and bytes: accepted where nobody looks */
     KIND_STRING,
     KIND_TUPLE,
     KIND_DICT,
+    KIND_LIST,
     KIND_GLOBAL,
     KIND_STORAGE,
     KIND_TENSOR,
@@ -59,7 +60,7 @@ struct value {
         } tuple;
         struct {
             struct entry *first, *last;
-        } dict;
+        } dict; /* and lists, whose entries have no key */
         const struct global *global;
         struct storage storage;
         struct pickle_tensor *tensor;
@@ -434,6 +435,8 @@ static enum ink_status op_persistent(struct machine *m)
         a[1]->as.global->role != ROLE_STORAGE || a[2]->kind != KIND_STRING ||
         a[4]->kind != KIND_INT || a[4]->as.i < 0)
         return refused(m, "a persistent id that is no storage");
+    if (id->as.tuple.n > 5 && a[5]->kind != KIND_NONE)
+        return refused(m, "a storage that is a view of another");
     if ((st = push_new(m, KIND_STORAGE, &v)) == INK_OK)
         v->as.storage = (struct storage){ a[1]->as.global, a[2]->as.s, a[4]->as.i };
     return st;
@@ -521,22 +524,31 @@ static enum ink_status pop_only(struct machine *m)
     return pop(m, &v);
 }
 
-/* List items: lists matter to nobody here. */
 static enum ink_status append_many(struct machine *m)
 {
     struct value **items = NULL, *list = NULL;
     size_t n = 0;
     enum ink_status st = pop_to_mark(m, &items, &n);
 
-    return st == INK_OK ? top(m, &list) : st;
+    if (st != INK_OK || (st = top(m, &list)) != INK_OK)
+        return st;
+    if (list->kind != KIND_LIST)
+        return damaged(m, "items for what is no list");
+    for (size_t i = 0; i < n && st == INK_OK; i++)
+        st = dict_add(m, list, NULL, items[i]);
+    return st;
 }
 
 static enum ink_status append_one(struct machine *m)
 {
-    struct value *list = NULL;
-    enum ink_status st = pop_only(m);
+    struct value *item = NULL, *list = NULL;
+    enum ink_status st;
 
-    return st == INK_OK ? top(m, &list) : st;
+    if ((st = pop(m, &item)) != INK_OK || (st = top(m, &list)) != INK_OK)
+        return st;
+    if (list->kind != KIND_LIST)
+        return damaged(m, "an item for what is no list");
+    return dict_add(m, list, NULL, item);
 }
 
 static enum ink_status op_tuple(struct machine *m)
@@ -659,7 +671,7 @@ static enum ink_status step(struct machine *m, uint8_t op)
     case 'B': /* BINBYTES */
         return push_string(m, 4, KIND_OTHER);
     case ']': /* EMPTY_LIST */
-        return push_new(m, KIND_OTHER, &v);
+        return push_new(m, KIND_LIST, &v);
     case 'a': /* APPEND */
         return append_one(m);
     case 'e': /* APPENDS */
@@ -711,7 +723,7 @@ static enum ink_status step(struct machine *m, uint8_t op)
     }
 }
 
-static enum ink_status report(struct machine *m, pickle_tensor_fn *each, void *arg)
+static enum ink_status report_tensors(struct machine *m, pickle_tensor_fn *each, void *arg)
 {
     struct value *root = NULL;
     enum ink_status st = pop(m, &root);
@@ -734,31 +746,81 @@ static enum ink_status report(struct machine *m, pickle_tensor_fn *each, void *a
     return INK_OK;
 }
 
-enum ink_status pickle_read(struct ink_slice bytes, pickle_tensor_fn *each, void *arg,
-                            struct ink_err *err)
+static enum ink_status report_strings(struct machine *m, pickle_string_fn *each, void *arg)
+{
+    struct value *root = NULL;
+    enum ink_status st = pop(m, &root);
+
+    if (st == INK_OK && root->kind != KIND_LIST)
+        st = refused(m, "its value is no list");
+    for (const struct entry *e = st == INK_OK ? root->as.dict.first : NULL; e; e = e->next) {
+        if (e->value->kind != KIND_STRING)
+            return refused(m, "an entry of the list is no text");
+        if ((st = each(arg, e->value->as.s, m->err)) != INK_OK)
+            return st;
+    }
+    return st;
+}
+
+static void machine_init(struct machine *m, struct ink_slice bytes, struct ink_err *err)
 {
     const uint8_t *start = (const uint8_t *)bytes.ptr;
-    struct machine m = { .start = start, .at = start, .end = start + bytes.len, .err = err };
-    enum ink_status st = INK_OK;
-    uint8_t op = 0;
 
-    m.arena = ink_arena_new();
-    m.stack = ink_alloc(MAX_STACK * sizeof(*m.stack));
-    while (st == INK_OK) {
+    *m = (struct machine){ .start = start, .at = start, .end = start + bytes.len, .err = err };
+    m->arena = ink_arena_new();
+    m->stack = ink_alloc(MAX_STACK * sizeof(struct value *));
+}
+
+static void machine_release(struct machine *m)
+{
+    free(m->stack);
+    free(m->memo);
+    ink_arena_free(m->arena);
+}
+
+/* Until STOP; the value is then on top of the stack. */
+static enum ink_status run(struct machine *m, size_t *used)
+{
+    for (;;) {
         const uint8_t *p = NULL;
+        enum ink_status st = take(m, 1, &p);
 
-        st = take(&m, 1, &p);
+        if (st == INK_OK && *p == '.') {
+            if (used)
+                *used = (size_t)(m->at - m->start);
+            return INK_OK;
+        }
+        if (st == INK_OK)
+            st = step(m, *p);
         if (st != INK_OK)
-            break;
-        op = *p;
-        if (op == '.') /* STOP */
-            break;
-        st = step(&m, op);
+            return st;
     }
+}
+
+enum ink_status pickle_read(struct ink_slice bytes, pickle_tensor_fn *each, void *arg, size_t *used,
+                            struct ink_err *err)
+{
+    struct machine m;
+
+    machine_init(&m, bytes, err);
+    enum ink_status st = run(&m, used);
+
     if (st == INK_OK)
-        st = report(&m, each, arg);
-    free(m.stack);
-    free(m.memo);
-    ink_arena_free(m.arena);
+        st = report_tensors(&m, each, arg);
+    machine_release(&m);
+    return st;
+}
+
+enum ink_status pickle_read_strings(struct ink_slice bytes, pickle_string_fn *each, void *arg,
+                                    size_t *used, struct ink_err *err)
+{
+    struct machine m;
+
+    machine_init(&m, bytes, err);
+    enum ink_status st = run(&m, used);
+
+    if (st == INK_OK)
+        st = report_strings(&m, each, arg);
+    machine_release(&m);
     return st;
 }

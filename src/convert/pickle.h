@@ -34,10 +34,17 @@ typedef enum ink_status pickle_tensor_fn(void *arg, const struct pickle_tensor *
                                          struct ink_err *err);
 
 /*
- * Calls `each` for every tensor of the dictionary, in its order; other entries are skipped. Stops at the first status
- * that is not INK_OK and returns it. INK_CORRUPT: no pickle, or cut off; INK_UNSUPPORTED: something that is refused.
+ * Calls `each` for every tensor of the dictionary, in its order; other entries are skipped. Stops at
+ * the first status that is not INK_OK and returns it. INK_CORRUPT: no pickle, or cut off;
+ * INK_UNSUPPORTED: something that is refused. `*used` (may be NULL): bytes of the pickle, which more may follow.
  */
 INK_NODISCARD enum ink_status pickle_read(struct ink_slice bytes, pickle_tensor_fn *each, void *arg,
-                                          struct ink_err *err);
+                                          size_t *used, struct ink_err *err);
+
+/* The same for a list of strings. */
+typedef enum ink_status pickle_string_fn(void *arg, struct ink_slice s, struct ink_err *err);
+
+INK_NODISCARD enum ink_status pickle_read_strings(struct ink_slice bytes, pickle_string_fn *each,
+                                                  void *arg, size_t *used, struct ink_err *err);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "convert/pickle.h"
+#include "convert/torch_legacy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,41 +30,42 @@ static const char *path_of(const struct listing *l)
 
 /* --- opening ----------------------------------------------------------------------------------------- */
 
-/* What a file that is no zip might be. */
-static enum ink_status explain_no_zip(const char *path, const char *why, struct ink_err *err)
-{
-    unsigned char head[2] = { 0 };
-    FILE *fp = fopen(path, "rb");
-    size_t n = fp ? fread(head, 1, sizeof(head), fp) : 0;
-
-    if (fp)
-        fclose(fp);
-    if (n == 2 && head[0] == 0x80 && head[1] <= 5)
-        return ink_err_set(
-            err, INK_UNSUPPORTED,
-            "%s: written in the format of torch before 1.6; load it with torch and save it again",
-            path);
-    if (n == 2 && head[0] == 'P' && head[1] == 'K')
-        return ink_err_set(err, INK_CORRUPT, "%s: truncated or damaged zip: %s", path, why);
-    return ink_err_set(err, INK_CORRUPT, "%s: not a torch checkpoint", path);
-}
-
 static enum ink_status open_zip(const char *path, zip_t **out, struct ink_err *err)
 {
     int code = 0;
     zip_error_t error;
+    enum ink_status st;
 
     *out = zip_open(path, ZIP_RDONLY, &code);
     if (*out)
         return INK_OK;
     zip_error_init_with_code(&error, code);
-
-    enum ink_status st = code == ZIP_ER_NOENT || code == ZIP_ER_OPEN
-                             ? ink_err_set(err, INK_IO, "%s: %s", path, zip_error_strerror(&error))
-                             : explain_no_zip(path, zip_error_strerror(&error), err);
-
+    if (code == ZIP_ER_NOZIP || code == ZIP_ER_INCONS)
+        st = ink_err_set(err, INK_CORRUPT, "%s: truncated or damaged zip: %s", path,
+                         zip_error_strerror(&error));
+    else
+        st = ink_err_set(err, INK_IO, "%s: %s", path, zip_error_strerror(&error));
     zip_error_fini(&error);
     return st;
+}
+
+/* A zip, or the older format; nothing else is a torch checkpoint. */
+static enum ink_status open_either(struct checkpoint *c, int file, zip_t **zip, struct ink_err *err)
+{
+    struct checkpoint_file *f = &c->files[file];
+    enum ink_status st = ink_map_open(f->path, &f->map, err);
+
+    if (st != INK_OK)
+        return st;
+    *zip = NULL;
+    if (torch_legacy_matches(&f->map))
+        return INK_OK; /* stays mapped: its tensors are read from there */
+    bool is_zip = f->map.len >= 2 && memcmp(f->map.ptr, "PK", 2) == 0;
+
+    ink_map_close(&f->map);
+    if (!is_zip)
+        return ink_err_set(err, INK_CORRUPT, "%s: not a torch checkpoint", f->path);
+    return open_zip(f->path, zip, err);
 }
 
 /* The member <root>/data.pkl with at most one folder before it. */
@@ -178,26 +180,22 @@ static enum ink_status find_storage(const struct listing *l, const struct pickle
     return INK_OK;
 }
 
-static enum ink_status add_tensor(void *arg, const struct pickle_tensor *p, struct ink_err *err)
+enum ink_status torch_add_tensor(struct checkpoint *c, int file, const struct pickle_tensor *p,
+                                 struct source_tensor **out, struct ink_err *err)
 {
-    struct listing *l = arg;
     int64_t n = count_elements(p);
     bool contiguous = is_contiguous(p);
-    zip_uint64_t entry;
 
     if (p->name.len == 0 || p->name.len > 255)
         return ink_err_set(err, INK_CORRUPT, "a tensor's name is empty or too long");
-    enum ink_status st = find_storage(l, p, &entry, err);
-
-    if (st != INK_OK)
-        return st;
-    if (contiguous &&
-        (n < 0 || p->offset > p->storage_elements || n > p->storage_elements - p->offset))
+    if (p->storage_elements > INT64_MAX / 8 ||
+        (contiguous &&
+         (n < 0 || p->offset > p->storage_elements || n > p->storage_elements - p->offset)))
         return ink_err_set(err, INK_CORRUPT,
                            "tensor %.*s: larger than its storage of %lld elements",
                            (int)p->name.len, p->name.ptr, (long long)p->storage_elements);
 
-    struct source_tensor *t = checkpoint_add(l->c, p->name.ptr, p->name.len);
+    struct source_tensor *t = checkpoint_add(c, p->name.ptr, p->name.len);
 
     if (!t)
         return ink_err_set(err, INK_CORRUPT, "more than %d tensors", CHECKPOINT_MAX_TENSORS);
@@ -206,13 +204,27 @@ static enum ink_status add_tensor(void *arg, const struct pickle_tensor *p, stru
     t->n_dims = p->n_dims;
     memcpy(t->shape, p->shape, sizeof(t->shape));
     t->contiguous = contiguous;
-    t->file = l->file;
-    t->entry = entry;
+    t->file = file;
     if (contiguous) {
         t->offset = (uint64_t)p->offset * p->element_size;
         t->size = (uint64_t)n * p->element_size;
     }
+    *out = t;
     return INK_OK;
+}
+
+static enum ink_status add_tensor(void *arg, const struct pickle_tensor *p, struct ink_err *err)
+{
+    const struct listing *l = arg;
+    struct source_tensor *t;
+    zip_uint64_t entry;
+    enum ink_status st = find_storage(l, p, &entry, err);
+
+    if (st == INK_OK)
+        st = torch_add_tensor(l->c, l->file, p, &t, err);
+    if (st == INK_OK)
+        t->entry = entry;
+    return st;
 }
 
 enum ink_status torch_bin_list(struct checkpoint *c, int file, struct ink_err *err)
@@ -220,10 +232,12 @@ enum ink_status torch_bin_list(struct checkpoint *c, int file, struct ink_err *e
     struct listing l = { .c = c, .file = file };
     zip_uint64_t index;
     size_t len;
-    enum ink_status st = open_zip(c->files[file].path, &l.zip, err);
+    enum ink_status st = open_either(c, file, &l.zip, err);
 
     if (st != INK_OK)
         return st;
+    if (!l.zip)
+        return torch_legacy_list(c, file, err);
     c->files[file].zip = l.zip;
     if (!find_pickle(&l, &index))
         return ink_err_set(err, INK_CORRUPT, "%s: not a torch checkpoint: no data.pkl in the zip",
@@ -235,7 +249,7 @@ enum ink_status torch_bin_list(struct checkpoint *c, int file, struct ink_err *e
     if (!pickle)
         return ink_err_set(err, INK_CORRUPT, "%s: its data.pkl cannot be read, or is over 64 MiB",
                            path_of(&l));
-    st = pickle_read((struct ink_slice){ pickle, len }, add_tensor, &l, err);
+    st = pickle_read((struct ink_slice){ pickle, len }, add_tensor, &l, NULL, err);
     free(pickle);
     return st == INK_OK ? st : ink_err_prefix(err, st, path_of(&l));
 }

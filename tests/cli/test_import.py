@@ -167,6 +167,20 @@ def torch_zip(path, state, storages, compression=zipfile.ZIP_STORED, byteorder=b
             z.writestr("pytorch_model/data/" + key, raw)
 
 
+def torch_legacy(path, state, storages):
+    """As torch wrote before 1.6: pickles, then each storage with its number of elements. {key: (elements, bytes)}"""
+    import io
+    buffer = io.BytesIO()
+    Pickler(buffer, 2).dump(state)
+    with open(path, "wb") as f:
+        f.write(pickle.dumps(0x1950a86a20f9469cfc6c, 2) + pickle.dumps(1001, 2))
+        f.write(pickle.dumps({"protocol_version": 1001, "little_endian": True,
+                              "type_sizes": {"short": 2, "int": 4, "long": 4}}, 2))
+        f.write(buffer.getvalue() + pickle.dumps(list(storages), 2))
+        for n, raw in storages.values():
+            f.write(struct.pack("<q", n) + raw)
+
+
 # --- reading GGUF -----------------------------------------------------------------------------------------
 
 class Gguf:
@@ -306,6 +320,43 @@ class Import(cli.Case):
                 self.assertEqual(self.check_values(tensors, "f32").keys["inkstone.weights_sha256"], first)
                 os.remove(path)
 
+    def test_the_older_torch_format_is_read(self):
+        tensors, path = weights(3), os.path.join(self.folder, "pytorch_model.bin")
+        state = {n: torch_tensor(str(94000 + i), shapes()[n][1], storage="HalfStorage") for i, n in enumerate(tensors)}
+        storages = {str(94000 + i): (len(v), pack("F16", v)) for i, v in enumerate(tensors.values())}
+        # The embedding and the head are parts of one storage; storages come in another order than tensors.
+        both = len(tensors["shared.weight"])
+        state["shared.weight"] = torch_tensor("7", shapes()["shared.weight"][1], 2 * both, 0, storage="HalfStorage")
+        state["lm_head.weight"] = torch_tensor("7", shapes()["lm_head.weight"][1], 2 * both, both, storage="HalfStorage")
+        for i, n in enumerate(tensors):
+            if n in ("shared.weight", "lm_head.weight"):
+                del storages[str(94000 + i)]
+        storages["7"] = (2 * both, pack("F16", tensors["shared.weight"] + tensors["lm_head.weight"]))
+        storages = dict(sorted(storages.items(), reverse=True))
+        torch_legacy(path, state, storages)
+        self.succeed("import", self.folder, "-o", self.out, "--type", "f32")
+        self.check_values(tensors, "f32")
+        os.remove(self.out)
+
+        def no(pattern):
+            self.refused(1, r"pytorch_model\.bin: " + pattern, "import", self.folder, "-o", self.out)
+
+        size = os.path.getsize(path)
+        with open(path, "r+b") as f:
+            f.truncate(size - 10)
+        no("truncated: tensor ")
+        with open(path, "r+b") as f:
+            f.truncate(30)
+        no("damaged pickle: it ends too early")
+        torch_legacy(path, state, {k: v for k, v in storages.items() if k != "7"})
+        no("the storages of 2 of %d tensors are missing" % len(tensors))
+        torch_legacy(path, state, {**storages, "7": (3, b"abcdef")})
+        no(r"tensor (shared|lm_head)\.weight: its storage has 3 elements, not %d" % (2 * both))
+        torch_legacy(path, state, {**storages, "8": (0, b"")})
+        no("storage 8 belongs to no tensor")
+        torch_legacy(path, {**state, "x": Call("os", "system", "true")}, storages)
+        no("the pickle holds more than a dictionary of tensors: it names os.system")
+
     def test_tensors_may_share_a_storage(self):
         tensors = weights(9)
         for compression in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -352,9 +403,6 @@ class Import(cli.Case):
         no(1, r"big-endian")
         torch_zip(path, [1, 2], storages)
         no(1, r"its value is no dictionary")
-        with open(path, "wb") as f:
-            f.write(pickle.dumps(0x1950a86a20f9469cfc6c, 2) + pickle.dumps(1001, 2))
-        no(1, r"format of torch before 1\.6")
         with open(path, "wb") as f:
             f.write(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12\n")
         no(1, r"not a torch checkpoint")

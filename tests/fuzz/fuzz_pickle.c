@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct input in = { (const char *)data, (const char *)data + size };
     struct ink_err err = { 0 };
 
-    if (pickle_read((struct ink_slice){ in.start, size }, look, &in, &err) != INK_OK)
+    if (pickle_read((struct ink_slice){ in.start, size }, look, &in, NULL, &err) != INK_OK)
         assert(err.text[0] != '\0');
     return 0;
 }

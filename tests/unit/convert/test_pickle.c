@@ -103,7 +103,7 @@ static enum ink_status run(const struct program *p, struct found *f, struct ink_
 {
     f->n = 0;
     *err = (struct ink_err){ 0 };
-    return pickle_read((struct ink_slice){ p->b.ptr, p->b.len }, collect, f, err);
+    return pickle_read((struct ink_slice){ p->b.ptr, p->b.len }, collect, f, NULL, err);
 }
 
 static void refused(struct program *p, enum ink_status st, const char *part)
@@ -181,8 +181,9 @@ static void every_truncation_is_refused(void **state)
         struct found f = { 0 };
         struct ink_err err = { 0 };
 
-        assert_int_equal(pickle_read((struct ink_slice){ whole.b.ptr, len }, collect, &f, &err),
-                         INK_CORRUPT);
+        assert_int_equal(
+            pickle_read((struct ink_slice){ whole.b.ptr, len }, collect, &f, NULL, &err),
+            INK_CORRUPT);
         assert_int_equal(f.n, 0);
         assert_non_null(strstr(err.text, "byte"));
     }
@@ -353,10 +354,46 @@ static void a_status_of_the_caller_ends_it(void **state)
     (void)state;
 
     state_dict(&p);
-    assert_int_equal(pickle_read((struct ink_slice){ p.b.ptr, p.b.len }, stop, &calls, &err),
+    assert_int_equal(pickle_read((struct ink_slice){ p.b.ptr, p.b.len }, stop, &calls, NULL, &err),
                      INK_CANCELLED);
     assert_int_equal(calls, 1);
     ink_buf_release(&p.b);
+}
+
+static enum ink_status join(void *arg, struct ink_slice s, struct ink_err *err)
+{
+    (void)err;
+    assert_int_equal(ink_buf_add(arg, s.ptr, s.len), INK_OK);
+    return ink_buf_adds(arg, ";");
+}
+
+static void a_list_of_strings_is_read_and_its_length_told(void **state)
+{
+    static const char list[] = "\x80\x02]q\x00(X\x02\0\0\0"
+                               "94q\x01X\x01\0\0\0"
+                               "7q\x02"
+                               "eX\x01\0\0\0xa.more";
+    struct ink_buf found;
+    struct ink_err err;
+    size_t used;
+    (void)state;
+
+    ink_buf_init(&found, 100);
+    assert_int_equal(pickle_read_strings((struct ink_slice){ list, sizeof(list) - 1 }, join, &found,
+                                         &used, &err),
+                     INK_OK);
+    assert_string_equal(found.ptr, "94;7;x;");
+    assert_string_equal(list + used, "more");
+    assert_int_equal(pickle_read_strings((struct ink_slice){ "].", 2 }, join, &found, NULL, &err),
+                     INK_OK);
+    assert_int_equal(pickle_read_strings((struct ink_slice){ "}.", 2 }, join, &found, NULL, &err),
+                     INK_UNSUPPORTED);
+    assert_int_equal(
+        pickle_read_strings((struct ink_slice){ "]K\x01a.", 5 }, join, &found, NULL, &err),
+        INK_UNSUPPORTED);
+    assert_int_equal(pickle_read_strings((struct ink_slice){ "NNa.", 4 }, join, &found, NULL, &err),
+                     INK_CORRUPT);
+    ink_buf_release(&found);
 }
 
 int main(void)
@@ -371,6 +408,7 @@ int main(void)
         cmocka_unit_test(tensors_with_negative_or_too_many_dimensions_are_refused),
         cmocka_unit_test(bounds_hold_against_bombs),
         cmocka_unit_test(a_status_of_the_caller_ends_it),
+        cmocka_unit_test(a_list_of_strings_is_read_and_its_length_told),
     };
     return cmocka_run_group_tests_name("pickle", tests, NULL, NULL);
 }
