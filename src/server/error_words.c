@@ -21,6 +21,10 @@ static const struct error_word words[] = {
     { "too_large", 413, invalid },
     { "unsupported_media_type", 415, invalid },
     { "no_usable_output", 422, invalid },
+    /* Of one candidate, inside an answer: why none of its attempts could be used. */
+    { "duplicate", 422, invalid },
+    { "empty", 422, invalid },
+    { "same_as_source", 422, invalid },
     { "overloaded", 429, rate },
     { "cancelled", 499, invalid },
     { "loading", 503, ours },

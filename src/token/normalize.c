@@ -167,7 +167,7 @@ static bool is_plain_before_ascii(const struct normalizer *z, unsigned char byte
 static void fill_ascii_tables(struct normalizer *z)
 {
     for (unsigned char c = 0; c < 0x80; c++) {
-        bool none;
+        bool none = false;
         bool plain = c != ' ' && !z->starts_verbatim[c] && is_plain_before_ascii(z, c, &none);
 
         z->plain_before_ascii[c] = plain;
