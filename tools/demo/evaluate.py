@@ -45,7 +45,7 @@ class HuggingFace:
         from transformers import MT5Config, MT5ForConditionalGeneration
 
         self.torch, self.args = torch, args
-        torch.set_num_threads(2)
+        torch.set_num_threads(args.threads)
         self.sp = sentencepiece.SentencePieceProcessor(model_file=f"{folder}/spiece.model")
         with open(f"{folder}/config.json", encoding="utf-8") as f:
             config = json.load(f)
@@ -55,46 +55,30 @@ class HuggingFace:
         self.model.lm_head.weight = torch.nn.Parameter(tensors["lm_head.weight"].clone())
         self.model.load_state_dict(tensors, strict=False)
         self.model.eval()
+        self.model.generation_config.update(pad_token_id=0, eos_token_id=1, decoder_start_token_id=0)
         with open(f"{folder}/inkstone.json", encoding="utf-8") as f:
             self.prompt = json.load(f)["prompt"]
 
-    def sample(self, texts, generator):
+    def sample(self, texts):
         torch = self.torch
         rows = [self.sp.encode(self.prompt.replace("{text}", t), add_eos=True) for t in texts]
         width = max(map(len, rows))
         ids = torch.tensor([r + [0] * (width - len(r)) for r in rows])
-        mask = (ids != 0).long()
+        how = dict(do_sample=True, temperature=self.args.temperature, top_p=self.args.top_p, top_k=0) if self.args.temperature > 0 else dict(do_sample=False)
         with torch.no_grad():
-            hidden = self.model.encoder(input_ids=ids, attention_mask=mask)
-            out = torch.zeros(len(rows), 1, dtype=torch.long)
-            open_rows = torch.ones(len(rows), dtype=torch.bool)
-            for _ in range(64):
-                step = self.model.decoder(input_ids=out, encoder_hidden_states=hidden.last_hidden_state, encoder_attention_mask=mask, use_cache=False)
-                logits = self.model.lm_head(step.last_hidden_state[:, -1])
-                if self.args.temperature > 0:
-                    p = torch.softmax(logits / self.args.temperature, -1)
-                    sorted_p, order = p.sort(descending=True)
-                    sorted_p[sorted_p.cumsum(-1) - sorted_p >= self.args.top_p] = 0
-                    chosen = order.gather(1, torch.multinomial(sorted_p, 1, generator=generator))
-                else:
-                    chosen = logits.argmax(-1, keepdim=True)
-                chosen[~open_rows] = 0
-                out = torch.cat([out, chosen], 1)
-                open_rows &= chosen[:, 0] != 1
-                if not open_rows.any():
-                    break
+            out = self.model.generate(input_ids=ids, attention_mask=(ids != 0).long(), max_new_tokens=64, **how)
         return [self.sp.decode([i for i in row if i > 1]) for row in out.tolist()]
 
     def rewrites(self, texts, n):
         """Returns (candidates per text, first raw draw per text)."""
-        generator = self.torch.Generator().manual_seed(self.args.seed)
+        self.torch.manual_seed(self.args.seed)
         found, raw = [[] for _ in texts], None
         for _ in range(n):
             todo = list(range(len(texts)))
             for attempt in range(4):
                 drawn = []
                 for i in range(0, len(todo), 64):
-                    drawn += self.sample([texts[j] for j in todo[i:i + 64]], generator)
+                    drawn += self.sample([texts[j] for j in todo[i:i + 64]])
                 if raw is None:
                     raw = drawn
                 left = []
@@ -160,6 +144,7 @@ def main():
     parser.add_argument("--temperature", type=float, default=0.85)
     parser.add_argument("--top-p", type=float, default=0.9)
     parser.add_argument("--show", type=int, default=0, help="how many faulty rewrites to print")
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--require", type=float, default=0.0)
     parser.add_argument("--all", action="store_true", help="print every hand-written sentence with its rewrite")
     args = parser.parse_args()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the training pairs of the demo rewriting model, or with --heldout the 200 sentences it is judged on.
 
-  make_data.py -o pairs.tsv [--seed 1] [--grammar 150000] [--hsk 90000] [--reviews 130000]
+  make_data.py -o pairs.tsv [--seed 1] [--grammar 75000] [--hsk 75000] [--reviews 100000]
   make_data.py --heldout heldout.tsv
 
 A pair is "source TAB rewrite". The same seed gives the same file.
@@ -40,8 +40,37 @@ for _lead in range(0xB0, 0xF8):
 # ---------------------------------------------------------------- random names, numbers, Latin words
 
 def han_word(rng, low=2, high=3):
-    pool = HAN_RARE if rng.random() < 0.12 else HAN_COMMON
-    return "".join(rng.choice(pool if rng.random() < 0.7 else HAN_COMMON) for _ in range(rng.randint(low, high)))
+    share = rng.choice((0.0, 0.1, 0.7))
+    return "".join(rng.choice(HAN_RARE if rng.random() < share else HAN_COMMON) for _ in range(rng.randint(low, high)))
+
+
+DICTIONARY = []          # nouns, names and places of the segmenter's dictionary, filled by load_dictionary()
+DICTIONARY_COMMON = []
+
+
+# Words that only held-out sentences may have. Everyday ones that no text can do without (subjects, days, parts of the day) aren't kept apart.
+HELD_WORDS = {word for slot, words in rewriting.load_slots()[1].items() if slot not in ("subj", "day", "fday", "pday", "part", "month", "week", "bad", "ill", "seat", "color") for word in words}
+HELD_PATTERN = re.compile("|".join(sorted(HELD_WORDS, key=len, reverse=True)))
+
+
+def load_dictionary(touched):
+    """Words to put into sentences so that the model learns to copy: two to four characters, no numeral, no negation, none that a rule touches."""
+    unwanted = set("不没无别未勿莫非零一二两三四五六七八九十百千万亿半的了是着过们")
+    for word, count, tag in packages.dictionary():
+        if word not in HELD_WORDS and tag in ("n", "nz", "ns", "nr", "nt", "nrt") and 2 <= len(word) <= 4 and word not in touched and all("一" <= c <= "鿿" and c not in unwanted for c in word):
+            DICTIONARY.append(word)
+            if count >= 100:
+                DICTIONARY_COMMON.append(word)
+
+
+def some_word(rng):
+    """A word to copy: from the dictionary (rare and common ones alike), or made up."""
+    kind = rng.random()
+    if kind < 0.25:
+        return rng.choice(DICTIONARY)
+    if kind < 0.5:
+        return rng.choice(DICTIONARY_COMMON)
+    return han_word(rng)
 
 
 def latin_word(rng):
@@ -70,12 +99,14 @@ def person_name(rng, held=False):
     kind = rng.random()
     if kind < 0.12:
         return rng.choice(FOREIGN) if rng.random() < 0.6 else "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(rng.randint(3, 7))).capitalize()
-    surname = rng.choice(SURNAMES) if rng.random() < 0.85 else rng.choice(HAN_COMMON)
+    if kind > 0.85 and DICTIONARY:
+        return rng.choice(DICTIONARY)
+    surname = rng.choice(SURNAMES) if rng.random() < 0.6 else rng.choice(HAN_COMMON if rng.random() < 0.6 else HAN_RARE)
     if kind < 0.24:
         return rng.choice("小老阿") + surname
     if kind < 0.36:
         return surname + rng.choice(TITLES)
-    return surname + "".join(rng.choice(GIVEN if rng.random() < 0.6 else HAN_RARE if rng.random() < 0.1 else HAN_COMMON) for _ in range(rng.randint(1, 2)))
+    return surname + "".join(rng.choice(GIVEN if rng.random() < 0.3 else HAN_RARE if rng.random() < 0.4 else HAN_COMMON) for _ in range(rng.randint(1, 2)))
 
 
 def number(rng):
@@ -136,8 +167,8 @@ class Filler:
                 return rng.choice(HELD_BRANDS) + rng.choice(("", " ")) + str(rng.randint(2, 99))
             return latin_word(rng)
         words = self.words[base]
-        if not self.held and base in OPEN_SLOTS and rng.random() < 0.12:
-            return han_word(rng) + (words[0][-1] if base == "shop" else "")
+        if not self.held and base in OPEN_SLOTS and rng.random() < 0.55:
+            return some_word(rng) + (words[0][-1] if base == "shop" else "")
         word = rng.choice(words)
         taken = self.memo.get(base)
         while len(set(words)) > 1 and word == taken:
@@ -145,7 +176,7 @@ class Filler:
         return word
 
 
-OPEN_SLOTS = {"dish", "city", "spot", "shop", "thing"}
+OPEN_SLOTS = {"dish", "city", "spot", "shop", "thing", "food", "fruit", "drink", "lose", "doc", "venue", "job", "person"}
 
 
 def fill(text, filler):
@@ -193,6 +224,7 @@ class Maker:
         self.words = rewriting.WordRewriter()
         self.posseg = packages.segmenter()
         self.cache = {}
+        load_dictionary(set(self.words.rules) | set(self.words.fallback))
 
     def tag(self, text, keep=False):
         if text in self.cache:
@@ -216,10 +248,10 @@ class Maker:
                 word, tag = person_name(rng), "nr"
             elif word == "我" and start and i == 0 and after not in ("的", "们", "自己", "俩", "家", "。", "，") and rng.random() < 0.06:
                 word, tag = person_name(rng), "nr"
-            elif tag == "ns" and len(word) == 2 and rng.random() < 0.4:
-                word = han_word(rng, 2, 2)
+            elif tag == "ns" and len(word) == 2 and rng.random() < 0.6:
+                word = some_word(rng)
             elif tag in ("n", "nz") and len(word) >= 2 and word not in self.words.rules and rng.random() < strong:
-                word = latin_word(rng) if rng.random() < 0.35 else han_word(rng)
+                word = latin_word(rng) if rng.random() < 0.2 else some_word(rng)
             elif re.fullmatch("[A-Za-z]+", word) and rng.random() < 0.5:
                 word = latin_word(rng)
             out.append((word, tag))
@@ -297,9 +329,9 @@ class Maker:
             source, target = (fill(rewriting.choose(line, rng, shared), filler) for line in lines)
             if source == target:
                 continue
-            if rng.random() < 0.3:
+            if rng.random() < 0.45:
                 # The general rules on a grammar sentence, as they will meet unseen ones.
-                tokens = self.disguise(self.tag(source), 0.0)
+                tokens = self.disguise(self.tag(source), 0.15)
                 source = "".join(w for w, _ in tokens)
                 target = self.rewrite(tokens)
                 if target is None:
@@ -339,9 +371,10 @@ def main():
     parser.add_argument("-o", "--output")
     parser.add_argument("--heldout")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--grammar", type=int, default=150000)
-    parser.add_argument("--hsk", type=int, default=90000)
-    parser.add_argument("--reviews", type=int, default=130000)
+    parser.add_argument("--grammar", type=int, default=75000)
+    parser.add_argument("--hsk", type=int, default=75000)
+    parser.add_argument("--reviews", type=int, default=100000)
+    parser.add_argument("--review-sentences", type=int, default=60000, help="how many different review sentences to start from")
     args = parser.parse_args()
     if args.heldout:
         heldout(args.heldout, args.seed)
@@ -354,12 +387,12 @@ def main():
     print(f"grammar: {len(pairs)} pairs", file=sys.stderr, flush=True)
     hand = {line.rstrip("\n").split("\t")[0] for line in open(f"{rewriting.HERE}/hand.txt", encoding="utf-8")}
     judged = hand | {line.split("\t")[0] for line in open(f"{rewriting.HERE}/heldout.tsv", encoding="utf-8")}
-    hsk = [s for s in packages.hsk_sentences() if 4 <= len(s) <= 42 and s not in judged]
-    pairs += maker.from_sentences(hsk, args.hsk, 0.12, "hsk")
+    hsk = [s for s in packages.hsk_sentences() if 4 <= len(s) <= 42 and s not in judged and not HELD_PATTERN.search(s)]
+    pairs += maker.from_sentences(hsk, args.hsk, 0.4, "hsk")
     reviews = clean_sentences(packages.review_lines(), rng)
     rng.shuffle(reviews)
-    reviews = [s for s in reviews if s not in judged][:args.reviews]
-    pairs += maker.from_sentences(reviews, args.reviews, 0.08, "reviews")
+    reviews = [s for s in reviews if s not in judged and not HELD_PATTERN.search(s)][:args.review_sentences]
+    pairs += maker.from_sentences(reviews, args.reviews, 0.3, "reviews")
     made = len(pairs)
     pairs = [p for p in pairs if p[0] not in judged and p[0] != p[1] and sound(*p)]
     print(f"{made - len(pairs)} pairs dropped by the checker", file=sys.stderr, flush=True)

@@ -52,6 +52,14 @@ def review_lines():
     return lines
 
 
+def dictionary():
+    """Yields (word, count, tag) of the segmenter's dictionary."""
+    with tarfile.open(fetch("jieba==0.42.1")) as t:
+        for line in t.extractfile("jieba-0.42.1/jieba/dict.txt").read().decode("utf-8").splitlines():
+            word, count, tag = line.split(" ")
+            yield word, int(count), tag
+
+
 def segmenter():
     """Returns jieba.posseg, imported from the unpacked source archive."""
     folder = os.path.join(cache_folder(), "jieba-0.42.1")
