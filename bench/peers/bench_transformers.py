@@ -23,6 +23,7 @@ def main():
     parser.add_argument("--batch-size", type=int, default=10)
     args = parser.parse_args()
 
+    import sentencepiece
     import torch
     import transformers
 
@@ -32,7 +33,8 @@ def main():
     start = time.perf_counter()
     model = transformers.MT5ForConditionalGeneration.from_pretrained(args.model, dtype=getattr(torch, args.type)).eval()
     load_ms = (time.perf_counter() - start) * 1e3
-    texts = torch.tensor(peers.sources(peers.N_TEXTS, 250100))
+    sp = sentencepiece.SentencePieceProcessor(model_file=os.path.join(args.model, "spiece.model"))
+    texts = torch.tensor(peers.sources(peers.N_TEXTS, sp.vocab_size()))
 
     def rewrite(rows):
         with torch.inference_mode():

@@ -11,6 +11,7 @@ from golden import PROGRAM, Failed, Folder, Golden, expect, import_model, lines_
 
 LENGTHS = (3, 7, 12, 20, 31, 45, 60, 80, 100, 130, 160, 190, 220, 250, 280, 300)
 KINDS = ("f32", "i8", "q8_0")
+ALONE = (0, 4, 9, 15)       # of these the score is also asked in a process of its own
 N_STEPS = 5
 
 
@@ -31,12 +32,12 @@ def check_model(kind, model):
 def check_score(kind, model):
     requests = [{"source_ids": ids(i + 1, n - 1) + [1], "target_ids": ids(i + 101, N_STEPS) + [1], "top": 3} for i, n in enumerate(LENGTHS)]
     together = score(model, requests)
-    for i, request in enumerate(requests):
-        alone = score(model, [request])[0]
+    for i in ALONE:
+        alone = score(model, [requests[i]])[0]
         for answer in (together[i], alone):
             answer.pop("index", None)
         expect(together[i] == alone, "%s: the score of source %d differs when 15 others are scored in the same call" % (kind, i))
-    print("tiny %-4s  score: 16 answers equal" % kind)
+    print("tiny %-4s  score: equal in a call of 16 sources and alone" % kind)
 
 
 def rewrites(model, texts):
