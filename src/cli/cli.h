@@ -56,8 +56,8 @@ struct option_list {
 };
 
 struct option_ids {
-    int32_t *ids;
-    int n; /* -1 when not given: set it before parsing; an empty list is 0 */
+    const int32_t *ids; /* the parser's; valid until the process ends */
+    int n;              /* -1 when not given: set it before parsing; an empty list is 0 */
 };
 
 struct command {
@@ -109,7 +109,10 @@ void cli_printf(const char *fmt, ...) INK_PRINTF(1, 2);
 /* One line of JSON on stdout; takes over `value`'s reference. */
 void cli_print_json(json_t *value);
 
-/* Writes out what stdout holds. Returns `status`, or CLI_FAILED with a line on stderr when stdout could not be written. */
+/* Writes out what stdout holds so far, for whoever reads along. */
+void cli_flush(void);
+
+/* The same at the end. Returns `status`, or CLI_FAILED with a line on stderr when stdout could not be written. */
 int cli_finish(int status);
 
 /* Whether a write to stdout has failed, so that a long job may stop early. */

@@ -145,7 +145,7 @@ static void print_candidate(const struct rewrite_options *o, const struct ink_se
                             const struct ink_candidate *c)
 {
     if (c->error.code != INK_OK) {
-        (void)fflush(stdout);
+        cli_flush();
         fprintf(stderr, "inkstone: rewrite %d failed: %s\n", c->index + 1, c->error.text);
         return;
     }
@@ -154,7 +154,7 @@ static void print_candidate(const struct rewrite_options *o, const struct ink_se
     cli_printf("%.*s\n", (int)c->text.len, c->text.ptr);
     if (o->details)
         print_details(served, c);
-    (void)fflush(stdout);
+    cli_flush();
 }
 
 /* What must not stay silent although the rewrites themselves look fine. */
@@ -289,7 +289,6 @@ static int run(const struct command *self, int argc, char **argv)
         status = rewrite_one(&o, catalog, served, &call);
     }
     ink_catalog_free(catalog);
-    free(o.source_ids.ids);
     return status;
 }
 

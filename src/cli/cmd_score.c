@@ -218,8 +218,6 @@ static int run(const struct command *self, int argc, char **argv)
     status = o.jsonl ? json_lines("scoring", answer_line, &(struct job){ &o, catalog, served })
                      : score_one(&o, catalog, served);
     ink_catalog_free(catalog);
-    free(o.source_ids.ids);
-    free(o.target_ids.ids);
     return status;
 }
 

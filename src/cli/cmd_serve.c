@@ -174,7 +174,7 @@ static void print_banner(const struct serve_options *o, const struct ink_server 
                machine.has_vnni ? "yes" : "no", n_threads, n_threads == 1 ? "" : "s");
     cli_printf("  cache    %s\n", cache ? cache : "none: neither XDG_CACHE_HOME nor HOME is set");
     cli_printf("serving on %s\n", ink_server_url(server));
-    (void)fflush(stdout);
+    cli_flush();
     free(cache);
 }
 

@@ -205,7 +205,6 @@ static int run(const struct command *self, int argc, char **argv)
     else
         status = once(&o, served, &args);
     ink_catalog_free(catalog);
-    free(o.ids.ids);
     return status;
 }
 

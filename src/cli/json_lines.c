@@ -68,8 +68,8 @@ int json_lines(const char *verb, line_answer_fn *answer, void *arg)
         enum line_state state;
 
         while ((state = lines_next(&in, &line)) == LINE_AGAIN) {
-            (void)fflush(
-                stdout); /* whoever reads our output must not wait for more of it than there is */
+            /* Whoever reads our output must not wait for more of it than there is. */
+            cli_flush();
             lines_fill(&in);
         }
         if (state == LINE_END || cli_output_failed())

@@ -164,6 +164,22 @@ static int set_list(const struct parser *p, const struct option_row *o, const ch
     return CLI_OK;
 }
 
+/* Lists of ids belong to this file: a command line is read once, and they live as long as it. */
+struct kept_ids {
+    struct kept_ids *next;
+    int32_t ids[];
+};
+static struct kept_ids *all_kept_ids;
+
+static int32_t *keep_ids(size_t n)
+{
+    struct kept_ids *k = ink_alloc(sizeof(*k) + n * sizeof(k->ids[0]));
+
+    k->next = all_kept_ids;
+    all_kept_ids = k;
+    return k->ids;
+}
+
 static int set_ids(const struct parser *p, const struct option_row *o, const char *value)
 {
     static const char wanted[] = "a list of token ids such as 1,2,3";
@@ -176,7 +192,7 @@ static int set_ids(const struct parser *p, const struct option_row *o, const cha
     if (n > IDS_MAX)
         return cli_usage_error(p->cmd, "%s: more than %d ids", p->shown, IDS_MAX);
 
-    int32_t *ids = ink_alloc((n + 1) * sizeof(*ids));
+    int32_t *ids = keep_ids(n + 1);
     for (size_t i = 0; i < n; i++) {
         char *end;
         long v = 0;
@@ -192,14 +208,11 @@ static int set_ids(const struct parser *p, const struct option_row *o, const cha
         bool is_number = end != at && errno == 0 && v <= INT32_MAX;
         while (*end == ' ')
             end++;
-        if (!is_number || *end != (i + 1 < n ? ',' : '\0')) {
-            free(ids);
+        if (!is_number || *end != (i + 1 < n ? ',' : '\0'))
             return bad_value(p, value, wanted);
-        }
         ids[i] = (int32_t)v;
         at = end + 1;
     }
-    free(list->ids);
     *list = (struct option_ids){ ids, (int)n };
     return CLI_OK;
 }

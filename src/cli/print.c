@@ -42,14 +42,19 @@ void cli_print_json(json_t *value)
 
 bool cli_output_failed(void)
 {
-    return stdout_error != 0 || ferror(stdout);
+    return stdout_error != 0;
 }
 
-int cli_finish(int status)
+void cli_flush(void)
 {
     errno = 0;
     if (fflush(stdout) != 0 && stdout_error == 0)
         stdout_error = errno ? errno : EIO;
+}
+
+int cli_finish(int status)
+{
+    cli_flush();
     if (stdout_error == 0)
         return status;
     fprintf(stderr, "inkstone: standard output: %s\n", strerror(stdout_error));
@@ -77,7 +82,7 @@ int cli_usage_error(const struct command *cmd, const char *fmt, ...)
 int cli_fail(const struct ink_err *err)
 {
     /* What was printed so far comes first, also when both streams end in one file. */
-    (void)fflush(stdout);
+    cli_flush();
     fprintf(stderr, "inkstone: %s\n", err->text);
     return err->code == INK_CANCELLED ? CLI_INTERRUPTED : CLI_FAILED;
 }

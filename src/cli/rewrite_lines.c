@@ -274,7 +274,7 @@ static void wait_for_anything(struct stream *s, bool want_input)
     };
 
     /* Whoever reads our output must not wait for more of it than there is. */
-    (void)fflush(stdout);
+    cli_flush();
     if (poll(fds, 3, 1000) <= 0)
         return;
     if (fds[0].revents & POLLIN) {

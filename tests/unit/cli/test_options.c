@@ -81,7 +81,6 @@ static void refusal(const char *line, char *out, size_t cap)
         print_message("accepted: %s\n", line);
     assert_false(went_on);
     assert_int_equal(status, CLI_USAGE);
-    free(t.ids.ids);
 }
 
 static void all_spellings_of_a_value_mean_the_same(void **state)
@@ -124,7 +123,6 @@ static void every_type_reaches_its_place(void **state)
     assert_int_equal(t.ids.n, 3);
     assert_int_equal(t.ids.ids[2], INT32_MAX);
     assert_int_equal(t.n, -1);
-    free(t.ids.ids);
 }
 
 static void an_empty_list_of_ids_is_given_but_has_none(void **state)
@@ -136,7 +134,6 @@ static void an_empty_list_of_ids_is_given_but_has_none(void **state)
 
     assert_true(parse("--ids ~", &t, &args, &status));
     assert_int_equal(t.ids.n, 0);
-    free(t.ids.ids);
     assert_true(parse("", &t, &args, &status));
     assert_int_equal(t.ids.n, -1);
 }
