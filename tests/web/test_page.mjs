@@ -11,7 +11,7 @@ let browser, server, slow;
 before(async () => {
   browser = await launch();
   server = await Server.start(model());
-  slow = await Server.start(slowModel());
+  slow = await Server.start(slowModel(), "--parallel", "2");
 });
 
 after(async () => {
@@ -26,6 +26,17 @@ async function makeSlow(page) {
   await page.locator("#length").fill("256");
   await page.locator("#temperature").fill("2");
   await page.click('#count button:text-is("5")');
+}
+
+/** Makes the page's requests long ones, so that a slow browser still finds them running. */
+async function makeEndless(page) {
+  await page.route("**/v1/rewrite", (route) =>
+    route.continue({
+      postData: JSON.stringify({
+        ...route.request().postDataJSON(), n: 16, max_tokens: 512, temperature: 3, top_p: 1, scripts: "all", timeout_ms: 600000,
+      }),
+    }),
+  );
 }
 
 const cardTexts = (page) => page.locator(".card-text").allTextContents();
@@ -87,7 +98,7 @@ test("candidates appear while they are written, and the button shows it", async 
 
 test("the button cannot be pressed twice", async () => {
   const page = await open(browser, slow);
-  await makeSlow(page);
+  await makeEndless(page);
   await page.fill("#source", "abc");
   await page.evaluate(() => {
     const go = document.querySelector("#go");
@@ -97,6 +108,9 @@ test("the button cannot be pressed twice", async () => {
   await page.focus("#source");
   await page.keyboard.press("Enter");
   await page.locator("#go").dblclick({ force: true, noWaitAfter: true });
+  assert.equal(await page.isDisabled("#go"), true);
+  assert.equal(page.posts.length, 1);
+  await page.click("#cancel");
   await finished(page);
   assert.equal(page.posts.length, 1);
   await page.context().close();
@@ -105,7 +119,7 @@ test("the button cannot be pressed twice", async () => {
 test("cancel stops the engine, too", async () => {
   const page = await open(browser, slow);
   const cancelled = await slow.metric("inkstone_jobs_cancelled_total");
-  await makeSlow(page);
+  await makeEndless(page);
   for (const how of [() => page.click("#cancel"), () => page.keyboard.press("Escape")]) {
     await page.fill("#source", "abc");
     await page.click("#go");
@@ -207,9 +221,9 @@ test("an error is shown with what to do, and retry works", async () => {
 });
 
 test("a server that goes away is told apart", async () => {
-  const own = await Server.start(slowModel());
+  const own = await Server.start(slowModel(), "--parallel", "2");
   const page = await open(browser, own);
-  await makeSlow(page);
+  await makeEndless(page);
   await page.fill("#source", "abc");
   await page.click("#go");
   await page.waitForFunction(() => [...document.querySelectorAll(".card-text")].some((c) => c.textContent));
