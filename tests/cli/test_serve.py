@@ -66,9 +66,9 @@ class Serve(cli.Case):
                 self.assertEqual(server.process.wait(cli.PATIENCE), status)
 
     def test_a_running_request_is_finished(self):
-        with cli.Server(self, "-m", cli.model(), "--parallel", "4") as server:
+        with cli.Server(self, "-m", cli.model(), "--parallel", "4", "--drain-timeout", "600") as server:
             answers = []
-            work = {"text": cli.TEXT, "n": 16, "max_tokens": 400, "temperature": 3, "top_p": 1, "seed": 1, "timeout_ms": 1000000}
+            work = {"text": cli.TEXT, "n": 4, "max_tokens": 300, "temperature": 3, "top_p": 1, "seed": 1, "timeout_ms": 1000000}
             thread = threading.Thread(target=lambda: answers.append(server.post("/v1/rewrite", work)))
             thread.start()
             cli.wait_until(lambda: answers or b"inkstone_http_running 1" in server.get("/metrics")[1], "the request runs")
