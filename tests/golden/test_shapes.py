@@ -31,12 +31,12 @@ PLAN = {
 # with their spread, so the bounds of the two shapes with twice the spread are twice as wide.
 LOSS = {
     "bf16": (0.04, 0.25),
-    "i8": (0.06, 0.4),
-    "q8_0": (0.08, 0.5),
-    "q6_k": (0.15, 0.8),
-    "q5_k": (0.3, 1.5),
-    "q4_k": (0.6, 3.0),
-    "q4_0": (0.8, 4.0),
+    "i8": (0.07, 0.4),
+    "q8_0": (0.11, 0.5),
+    "q6_k": (0.25, 1.2),
+    "q5_k": (0.5, 2.0),
+    "q4_k": (0.95, 4.0),
+    "q4_0": (1.1, 6.0),
 }
 SPREAD = {"t5v11": 2.0, "overflow": 2.0}
 
