@@ -83,7 +83,7 @@ static const char notes[] =
     "the order of the input; a line that fails gives {\"index\", \"error\"} in its place, and the exit status is 1.\n"
     "\n"
     "  inkstone rewrite \"这家餐厅的味道非常好，服务也很周到。\"\n"
-    "  inkstone rewrite -n 1 --json \"今天下午三点开会。\" | jq -r '.rewrites[0].text'\n"
+    "  inkstone rewrite -n 1 --json \"这件衣服的质量很好，价格也不贵。\" | jq -r '.rewrites[0].text'\n"
     "  inkstone rewrite --seed 1 - <reviews.txt >rewrites.jsonl\n";
 
 static void set_request(const struct rewrite_options *o, struct ink_rewrite_call *call)
@@ -144,11 +144,8 @@ static void print_details(const struct ink_served *served, const struct ink_cand
 static void print_candidate(const struct rewrite_options *o, const struct ink_served *served,
                             const struct ink_candidate *c)
 {
-    if (c->error.code != INK_OK) {
-        cli_flush();
-        fprintf(stderr, "inkstone: rewrite %d failed: %s\n", c->index + 1, c->error.text);
-        return;
-    }
+    if (c->error.code != INK_OK)
+        return; /* said at the end: print_remarks(), or the error of the whole */
     if (isatty(STDOUT_FILENO))
         cli_printf("%d. ", c->index + 1);
     cli_printf("%.*s\n", (int)c->text.len, c->text.ptr);
@@ -160,6 +157,10 @@ static void print_candidate(const struct rewrite_options *o, const struct ink_se
 /* What must not stay silent although the rewrites themselves look fine. */
 static void print_remarks(const struct ink_task_result *r)
 {
+    for (int i = 0; i < r->n_candidates; i++) {
+        if (r->candidates[i].error.code != INK_OK)
+            fprintf(stderr, "inkstone: %s\n", r->candidates[i].error.text);
+    }
     if (r->truncated_from > 0)
         fprintf(stderr, "inkstone: the text was cut from %d to %d tokens to fit the model\n",
                 r->truncated_from, r->truncated_to);

@@ -14,7 +14,7 @@ import cli
 
 class Lines(cli.Case):
     def lines(self, data, *args, status=0, **keywords):
-        done = self.run_program("rewrite", "-m", cli.model(), "--max-tokens", "12", *args, "-", input=data, **keywords)
+        done = self.run_program("rewrite", "-m", cli.model(), "--max-tokens", "12", "--allow-same", *args, "-", input=data, **keywords)
         self.assertEqual(done.returncode, status, done.stderr.decode("utf-8", "replace"))
         return [json.loads(line) for line in done.stdout.decode("utf-8").splitlines()]
 
@@ -38,7 +38,7 @@ class Lines(cli.Case):
         self.assertEqual(answers[0]["seed"], 9)
         self.assertEqual(len({a["seed"] for a in answers}), len(answers))
         for text, a in zip(cli.TEXTS, answers):
-            alone = self.answer("rewrite", "-m", cli.model(), "--max-tokens", "12", "--json", "--seed", str(a["seed"]), text)
+            alone = self.answer("rewrite", "-m", cli.model(), "--max-tokens", "12", "--allow-same", "--json", "--seed", str(a["seed"]), text)
             self.assertEqual([c["text"] for c in alone["rewrites"]], [c["text"] for c in a["rewrites"]])
 
     def test_bad_lines_have_an_error_in_their_place(self):
@@ -80,7 +80,7 @@ class Lines(cli.Case):
         self.assertNotIn("tokens", answers[11]["rewrites"][0])
 
     def test_an_answer_comes_before_the_next_line_is_written(self):
-        p = subprocess.Popen([cli.PROGRAM, "rewrite", "--threads", "1", "-m", cli.model(), "-n", "1", "-"], env=self.env, stdin=subprocess.PIPE,
+        p = subprocess.Popen([cli.PROGRAM, "rewrite", "--threads", "1", "-m", cli.model(), "-n", "1", "--allow-same", "-"], env=self.env, stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         killer = threading.Timer(cli.PATIENCE, p.kill)
         killer.start()
@@ -96,7 +96,7 @@ class Lines(cli.Case):
         p.stderr.close()
 
     def test_ctrl_c_ends_a_stream_with_130(self):
-        p = subprocess.Popen([cli.PROGRAM, "rewrite", "--threads", "1", "-m", cli.model(), "-n", "1", "-"], env=self.env, stdin=subprocess.PIPE,
+        p = subprocess.Popen([cli.PROGRAM, "rewrite", "--threads", "1", "-m", cli.model(), "-n", "1", "--allow-same", "-"], env=self.env, stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         p.stdin.write(cli.TEXT.encode("utf-8") + b"\n")
         p.stdin.flush()
@@ -106,7 +106,7 @@ class Lines(cli.Case):
         self.assertEqual(p.returncode, 130, err)
 
     def test_a_reader_that_leaves_ends_it(self):
-        p = subprocess.Popen([cli.PROGRAM, "rewrite", "--threads", "1", "-m", cli.model(), "-n", "1", "-"], env=self.env, stdin=subprocess.PIPE,
+        p = subprocess.Popen([cli.PROGRAM, "rewrite", "--threads", "1", "-m", cli.model(), "-n", "1", "--allow-same", "-"], env=self.env, stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         p.stdout.close()
         try:

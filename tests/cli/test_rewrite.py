@@ -84,7 +84,7 @@ class Rewrite(cli.Case):
 
     def test_the_error_equals_that_of_the_server(self):
         with cli.Server(self, "-m", cli.model()) as server:
-            for text in ("", "   ", cli.TEXT * 400):
+            for text in ("", "   ", (cli.TEXT + "abc def. ") * 400):
                 status, http = server.post("/v1/rewrite", {"text": text})
                 self.assertEqual(status, 400, http)
                 done = self.run_program("rewrite", "-m", cli.model(), "--json", text)
@@ -94,7 +94,7 @@ class Rewrite(cli.Case):
                 self.assertIn(http["error"]["message"], done.stderr.decode("utf-8"))
 
     def test_a_text_over_the_limit_is_refused_or_cut_with_a_remark(self):
-        long = "".join(cli.TEXTS) * 40
+        long = ("".join(cli.TEXTS) + "abc def. ") * 200
         self.refused(1, r"\d+ tokens", "rewrite", "-m", cli.model(), long)
         r = self.rewrite("-n", "1", "--on-long-input", "truncate", long)
         self.assertGreater(r["truncated"]["from"], r["truncated"]["to"])
