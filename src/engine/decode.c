@@ -127,8 +127,11 @@ static enum ink_status take_token(struct ink_lane *lane, struct slot *s, const f
             .position = (uint32_t)q->n_done,
         };
 
-        st = sampler_draw(lane->sampler, &row, &spec->sampling, &place,
-                          job_tokens(run->job, s->seq), q->n_done, lane->top, spec->n_top, &token);
+        struct ink_sampling how = spec->sampling;
+
+        how.temperature = ink_sampling_temperature(&how, q->attempt);
+        st = sampler_draw(lane->sampler, &row, &how, &place, job_tokens(run->job, s->seq),
+                          q->n_done, lane->top, spec->n_top, &token);
         if (st == INK_OK && token.id == spec->eos)
             state = INK_SEQ_STOP;
         else if (q->n_done + 1 == spec->max_new)

@@ -22,4 +22,16 @@ struct ink_sampling {
     uint64_t seed;
 };
 
+/*
+ * The temperature of a redraw: one that failed because it repeated something is likely to do so again, so each
+ * further attempt is a little bolder. Greedy stays greedy.
+ */
+static inline float ink_sampling_temperature(const struct ink_sampling *how, int attempt)
+{
+    static const float bolder[] = { 1.0f, 1.25f, 1.6f, 2.0f };
+    enum { N = sizeof(bolder) / sizeof(bolder[0]) };
+
+    return how->temperature * bolder[attempt < N ? attempt : N - 1];
+}
+
 #endif

@@ -139,9 +139,10 @@ static void refuse(struct ink_task *task, struct candidate *c, const char *reaso
 {
     size_t len = strlen(error->text);
 
-    if (!task->greedy && c->attempt < TASK_MAX_REDRAWS &&
-        ink_job_redraw(task->job, c->index, NULL) == INK_OK) {
-        candidate_restart(c, reason);
+    if (!task->greedy && c->attempt < TASK_MAX_REDRAWS) {
+        /* When the job has just ended, the candidate stays undecided: the task ends with the job's own reason. */
+        if (ink_job_redraw(task->job, c->index, NULL) == INK_OK)
+            candidate_restart(c, reason);
         return;
     }
     if (c->attempt > 0)
@@ -246,7 +247,13 @@ static enum ink_status finish(struct ink_task *task, struct ink_task_event *ev, 
 static enum ink_status give_up(struct ink_task *task, const struct ink_err *why,
                                struct ink_err *err)
 {
-    assert(why->code != INK_OK); /* a job that ended well has left nothing undecided */
+    struct ink_err late;
+
+    /* All its sequences were complete when its time was over, but one of them had to be drawn again. */
+    if (why->code == INK_OK) {
+        ink_err_set(&late, INK_TIMEOUT, "the time was over before all candidates were usable");
+        why = &late;
+    }
     task->ended = true;
     for (int i = 0; i < task->n; i++) {
         if (!is_decided(&task->candidates[i]))

@@ -20,7 +20,6 @@ ROOT = os.environ.get("INKSTONE_SOURCE_DIR") or os.path.dirname(os.path.dirname(
 BUILD = os.environ.get("INKSTONE_BUILD_DIR") or os.path.join(ROOT, "build")
 PROGRAM = os.environ.get("INKSTONE") or os.path.join(BUILD, "inkstone")
 ASSETS = os.environ.get("INKSTONE_ASSETS") or os.path.join(ROOT, ".deps", "assets")
-DEMO = os.path.join(ROOT, "models", "inkstone-demo.gguf")
 PATIENCE = 300 if os.environ.get("INKSTONE_SANITIZE") else 120
 
 TEXT = "这家餐厅的味道非常好，服务也很周到。"

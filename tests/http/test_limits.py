@@ -137,7 +137,8 @@ class Overload(inkhttp.Case):
             answers = [j.result() for j in jobs]
         codes = [a.status for a in answers]
         self.assertIn(429, codes)
-        self.assertGreaterEqual(codes.count(200) + codes.count(422), 5, codes)
+        # The queue holds 4; whether a fifth is running by then is a matter of time.
+        self.assertGreaterEqual(codes.count(200) + codes.count(422), 4, codes)
         self.assertLessEqual(set(codes), {200, 422, 429})
         for a in answers:
             if a.status == 429:

@@ -445,9 +445,22 @@ static void a_step_of_150_rows_is_fast(void **state)
     sampler_free(s);
 }
 
+static void each_redraw_is_bolder_and_greedy_stays_greedy(void **state)
+{
+    const struct ink_sampling warm = { .temperature = 0.8f }, greedy = { .temperature = 0 };
+    (void)state;
+
+    assert_true(ink_sampling_temperature(&warm, 0) == 0.8f);
+    for (int i = 1; i <= 3; i++)
+        assert_true(ink_sampling_temperature(&warm, i) > ink_sampling_temperature(&warm, i - 1));
+    assert_true(ink_sampling_temperature(&warm, 100) == ink_sampling_temperature(&warm, 3));
+    assert_true(ink_sampling_temperature(&greedy, 3) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_redraw_is_bolder_and_greedy_stays_greedy),
         cmocka_unit_test(draws_follow_the_exact_distribution),
         cmocka_unit_test(filters_keep_exactly_what_the_definition_keeps),
         cmocka_unit_test(a_long_row_is_drawn_from_as_exactly),
