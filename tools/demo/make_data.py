@@ -345,6 +345,23 @@ def sound(source, target):
     return not any(fault not in ("half-width mark", "unbalanced") for fault in checker.check(source, target))
 
 
+def common_length(a, b):
+    """Length of the longest common subsequence (bit-parallel)."""
+    places = {}
+    for i, c in enumerate(a):
+        places[c] = places.get(c, 0) | 1 << i
+    full = (1 << len(a)) - 1
+    row = full
+    for c in b:
+        hit = row & places.get(c, 0)
+        row = ((row + hit) | (row - hit)) & full
+    return len(a) - bin(row).count("1")
+
+
+def is_reordered(source, target):
+    return common_length(source, target) < 0.7 * min(len(source), len(target))
+
+
 def heldout(path, seed):
     """Draws 200 sentences: "sentence TAB word|word|…", the words that a rewrite must keep."""
     rng = random.Random(seed)
@@ -375,6 +392,7 @@ def main():
     parser.add_argument("--hsk", type=int, default=75000)
     parser.add_argument("--reviews", type=int, default=100000)
     parser.add_argument("--review-sentences", type=int, default=60000, help="how many different review sentences to start from")
+    parser.add_argument("--reordered", type=float, default=1.0, help="share to keep of the pairs that move whole clauses: they are the hardest to get right")
     args = parser.parse_args()
     if args.heldout:
         heldout(args.heldout, args.seed)
@@ -396,6 +414,7 @@ def main():
     made = len(pairs)
     pairs = [p for p in pairs if p[0] not in judged and p[0] != p[1] and sound(*p)]
     print(f"{made - len(pairs)} pairs dropped by the checker", file=sys.stderr, flush=True)
+    pairs = [p for p in pairs if not is_reordered(*p) or rng.random() < args.reordered]
     rng.shuffle(pairs)
     with open(args.output, "w", encoding="utf-8") as f:
         for source, target in pairs:

@@ -50,6 +50,25 @@ def save(folder, model, spiece):
         f.write(source.read())
 
 
+def realign_head(model, counts, usual=200):
+    """Gives the head's rows of seldom seen characters their identity back.
+
+    A linear map from embedding rows to head rows is fitted on the characters seen often; rows seen less than about
+    `usual` times are moved to what the map says. counts: how often each piece occurs in the targets."""
+    import torch
+
+    embedding, head = model.shared.weight.double(), model.lm_head.weight.double()
+    seen = torch.tensor(counts, dtype=torch.double)
+    often = torch.where(seen > 1.25 * usual)[0]
+    ones = torch.ones(len(embedding), 1, dtype=torch.double)
+    inputs = torch.cat([embedding, ones], 1)
+    x = inputs[often]
+    weights = torch.linalg.solve(x.T @ x + 3 * torch.eye(x.shape[1], dtype=torch.double), x.T @ head[often])
+    share = (seen / (seen + usual))[:, None]
+    share[:260] = 1
+    model.lm_head.weight.data.copy_(share * head + (1 - share) * (inputs @ weights))
+
+
 def batches(lengths, batch, rng):
     """Endless batches of pair numbers; pairs of one batch are of like length."""
     while True:
@@ -78,11 +97,22 @@ def worker(rank, args, spiece, source_ids, target_ids, started):
     if args.resume:
         from safetensors.torch import load_file
         model.load_state_dict(load_file(f"{args.resume}/model.safetensors"), strict=False)
+        if args.realign:
+            counts = [0] * args.rows
+            for row in target_ids:
+                for piece in row:
+                    counts[piece] += 1
+            with torch.no_grad():
+                realign_head(model, counts)
     model.train()
     parameters = [p for p in {id(p): p for p in model.parameters()}.values()]
-    decay = [p for p in parameters if p.ndim > 1]
+    # Adam turns the tiny gradients that push down every piece that isn't the target into full steps: over thousands of
+    # steps the head's rows of seldom seen characters drift until they can't be told apart. A larger epsilon stops that.
+    tables = [model.shared.weight, model.lm_head.weight]
+    matrices = [p for p in parameters if p.ndim > 1 and not any(p is t for t in tables)]
     plain = [p for p in parameters if p.ndim <= 1]
-    optimizer = torch.optim.AdamW([{"params": decay, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}], lr=args.rate, betas=(0.9, 0.98), eps=1e-8, fused=True)
+    optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}, {"params": tables, "weight_decay": 0.0, "eps": 1e-5}],
+                                  lr=args.rate, betas=(0.9, 0.98), eps=1e-8, fused=True)
     if rank == 0:
         print(f"{sum(p.numel() for p in parameters) / 1e6:.2f} M parameters, {len(source_ids)} pairs", flush=True)
     held = 400
@@ -167,6 +197,7 @@ def main():
     parser.add_argument("--save-every", type=int, default=500)
     parser.add_argument("--port", type=int, default=29517)
     parser.add_argument("--resume", help="folder whose weights and vocabulary to start from")
+    parser.add_argument("--realign", action="store_true", help="with --resume: repair the head's rows of seldom seen characters first")
     args = parser.parse_args()
     started = time.time()
     import multiprocessing
