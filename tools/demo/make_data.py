@@ -46,11 +46,15 @@ def han_word(rng, low=2, high=3):
 
 DICTIONARY = []          # nouns, names and places of the segmenter's dictionary, filled by load_dictionary()
 DICTIONARY_COMMON = []
+DICTIONARY_TRICKY = []   # words that hold a character which is a word with rules of its own: 颐和园, 里约, 中关村
 
 
 # Words that only held-out sentences may have. Everyday ones that no text can do without (subjects, days, parts of the day) aren't kept apart.
 HELD_WORDS = {word for slot, words in rewriting.load_slots()[1].items() if slot not in ("subj", "day", "fday", "pday", "part", "month", "week", "bad", "ill", "seat", "color") for word in words}
 HELD_PATTERN = re.compile("|".join(sorted(HELD_WORDS, key=len, reverse=True)))
+
+
+AND_WORDS = []
 
 
 def load_dictionary(touched):
@@ -59,6 +63,10 @@ def load_dictionary(touched):
     for word, count, tag in packages.dictionary():
         if word not in HELD_WORDS and tag in ("n", "nz", "ns", "nr", "nt", "nrt") and 2 <= len(word) <= 4 and word not in touched and all("一" <= c <= "鿿" and c not in unwanted for c in word):
             DICTIONARY.append(word)
+            if len(word) >= 3 and ("和" in word[1:-1] or any(c in word for c in "上里中后前会能想用说带花坐元块同与跟") and tag != "n"):
+                DICTIONARY_TRICKY.append(word)
+                if "和" in word:
+                    AND_WORDS.append(word)
             if count >= 100:
                 DICTIONARY_COMMON.append(word)
 
@@ -66,6 +74,8 @@ def load_dictionary(touched):
 def some_word(rng):
     """A word to copy: from the dictionary (rare and common ones alike), or made up."""
     kind = rng.random()
+    if kind < 0.12:
+        return rng.choice(AND_WORDS if rng.random() < 0.6 else DICTIONARY_TRICKY)
     if kind < 0.25:
         return rng.choice(DICTIONARY)
     if kind < 0.5:
