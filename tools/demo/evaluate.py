@@ -101,12 +101,13 @@ class Inkstone:
 
     def rewrites(self, texts, n):
         done = subprocess.run(self.command + ["-n", str(n), "-"], input="\n".join(texts) + "\n", capture_output=True, encoding="utf-8", check=False)
-        if done.returncode:
+        # Status 1 with answers: some texts got no usable candidate; those count as faults ("empty").
+        if done.returncode not in (0, 1) or not done.stdout.strip():
             sys.exit(f"{self.command[0]}: exit status {done.returncode}: {done.stderr.strip()}")
         found = [[] for _ in texts]
         for at, line in enumerate(line for line in done.stdout.splitlines() if line.strip()):
             answer = json.loads(line)
-            found[answer.get("index", at)] = [c["text"] for c in answer.get("rewrites", [])]
+            found[answer.get("index", at)] = [c["text"] for c in answer.get("rewrites") or []]
         return found, None
 
 

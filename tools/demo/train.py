@@ -180,6 +180,7 @@ def worker(rank, args, spiece, source_ids, target_ids, started):
             save(args.output, model, spiece)
     if rank == 0:
         print(f"step {step}  held-out loss {validate():.4f}  {time.time() - started:.0f} s", flush=True)
+        model.lm_head.weight.data.mul_(args.sharpen)
         save(args.output, model, spiece)
     dist.barrier()
     dist.destroy_process_group()
@@ -197,6 +198,7 @@ def main():
     parser.add_argument("--save-every", type=int, default=500)
     parser.add_argument("--port", type=int, default=29517)
     parser.add_argument("--resume", help="folder whose weights and vocabulary to start from")
+    parser.add_argument("--sharpen", type=float, default=1.0, help="multiply the finished head: 1.5 makes temperature 0.85 act like 0.57")
     parser.add_argument("--realign", action="store_true", help="with --resume: repair the head's rows of seldom seen characters first")
     args = parser.parse_args()
     started = time.time()
