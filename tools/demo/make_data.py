@@ -61,7 +61,7 @@ def load_dictionary(touched):
     """Words to put into sentences so that the model learns to copy: two to four characters, no numeral, no negation, none that a rule touches."""
     unwanted = set("不没无别未勿莫非零一二两三四五六七八九十百千万亿半的了是着过们")
     for word, count, tag in packages.dictionary():
-        if word not in HELD_WORDS and tag in ("n", "nz", "ns", "nr", "nt", "nrt") and 2 <= len(word) <= 4 and word not in touched and all("一" <= c <= "鿿" and c not in unwanted for c in word):
+        if not HELD_PATTERN.search(word) and tag in ("n", "nz", "ns", "nr", "nt", "nrt") and 2 <= len(word) <= 4 and word not in touched and all("一" <= c <= "鿿" and c not in unwanted for c in word):
             DICTIONARY.append(word)
             if len(word) >= 3 and ("和" in word[1:-1] or any(c in word for c in "上里中后前会能想用说带花坐元块同与跟") and tag != "n"):
                 DICTIONARY_TRICKY.append(word)
