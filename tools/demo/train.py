@@ -40,7 +40,7 @@ def save(folder, model, spiece):
         "config.json": config,
         "generation_config.json": {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0, "max_new_tokens": 64},
         "tokenizer_config.json": {"tokenizer_class": "T5Tokenizer", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", "extra_ids": 0, "model_max_length": 512},
-        "inkstone.json": {"prompt": PROMPT, "task": "rewrite", "name": "inkstone-demo"},
+        "inkstone.json": {"prompt": PROMPT, "name": "inkstone-demo", "license": "MIT", "demo": True},
     }
     for name, document in documents.items():
         with open(f"{folder}/{name}", "w", encoding="utf-8") as f:
