@@ -54,6 +54,7 @@ struct arch {
     struct weight embedding; /* [E, V] */
     struct weight output;    /* [E, V]; the embedding when tied */
     struct t5_stack encoder, decoder;
+    float *head_norm; /* [E] the decoder's final norm times logit_scale; owned */
     struct arch_load load;
 };
 
@@ -231,6 +232,7 @@ static void t5_free(struct arch *a)
         return;
     free_stack(&a->encoder);
     free_stack(&a->decoder);
+    free(a->head_norm);
     free(a);
 }
 
@@ -310,8 +312,9 @@ static enum ink_status t5_load(const struct arch_load *load, struct arch **out,
         goto out;
 
     /* The head's input is scaled, which is the same as scaling the norm before it, and free. */
+    a->head_norm = ink_alloc((size_t)a->d_model * sizeof(*a->head_norm));
     for (int i = 0; i < a->d_model; i++)
-        a->decoder.final_norm[i] *= a->logit_scale;
+        a->head_norm[i] = a->decoder.final_norm[i] * a->logit_scale;
 
     info->has_encoder = true;
     info->n_vocab = a->n_vocab;
@@ -477,9 +480,12 @@ static struct ggml_tensor *t5_decode(struct arch *a, struct graph *g, struct ggm
 static struct ggml_tensor *t5_logits(struct arch *a, struct graph *g, struct ggml_tensor *x,
                                      const struct linear *head, const int32_t *pick, int n_pick)
 {
-    struct layer_norm n = layer_add_norm(g, x, NULL, a->decoder.final_norm, a->eps, pick, n_pick);
+    struct layer_norm n = layer_add_norm(g, x, NULL, a->head_norm, a->eps, pick, n_pick);
 
-    graph_name(g, n.normed.rows, "dec.out"); /* scaled when the head is tied */
+    if (g->probe) /* the reference's module boundary lies before the scaling */
+        graph_name(
+            g, layer_add_norm(g, x, NULL, a->decoder.final_norm, a->eps, pick, n_pick).normed.rows,
+            "dec.out");
     return linear_apply(g, head, &n.normed); /* [n of head, n_pick] */
 }
 
