@@ -59,8 +59,9 @@ static void gelu_gate_is_the_tanh_form_times_up(void **state)
             form(f)->gelu_gate(g, u, n, y);
             for (int i = 0; i < n; i++) {
                 double x = g[i];
-                double want =
-                    0.5 * x * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) * (x + 0.044715 * x * x * x))) * u[i];
+                double want = 0.5 * x *
+                              (1.0 + tanh(sqrt(2.0 / acos(-1.0)) * (x + 0.044715 * x * x * x))) *
+                              u[i];
 
                 assert_true(fabs(y[i] - want) < 2e-6 * fmax(1.0, fabs(want)));
             }
