@@ -52,6 +52,12 @@ void graph_output(struct graph *g, struct ggml_tensor *t);
 /* Allocates, computes, and hands named points to the probe. */
 INK_NODISCARD enum ink_status graph_compute(struct graph *g, struct ink_err *err);
 
+/* Row `r` of an f32 tensor; rows may be apart. */
+static inline float *graph_row(const struct ggml_tensor *t, int64_t r)
+{
+    return (float *)((char *)t->data + (size_t)r * t->nb[1]);
+}
+
 /* The part [from, to) of `n` that thread `ith` of `nth` works on, in units of `unit`. */
 void graph_share(int n, int unit, int ith, int nth, int *from, int *to);
 

@@ -9,11 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static float *row_of(const struct ggml_tensor *t, int64_t r)
-{
-    return (float *)((char *)t->data + (size_t)r * t->nb[1]);
-}
-
 /* Columns [from, from + n) of every row, as a tensor of its own. */
 static struct ggml_tensor *columns(struct graph *g, struct ggml_tensor *t, int64_t from, int64_t n)
 {
@@ -34,7 +29,7 @@ static void run_embed(struct ggml_tensor *dst, int ith, int nth, void *params)
 
     graph_share((int)dst->ne[1], 1, ith, nth, &from, &to);
     for (int r = from; r < to; r++)
-        weight_row(p->table, p->tokens[r], row_of(dst, r));
+        weight_row(p->table, p->tokens[r], graph_row(dst, r));
 }
 
 struct ggml_tensor *layer_embed(struct graph *g, const struct weight *table, const int32_t *tokens,
@@ -75,12 +70,12 @@ static void run_add_norm(struct ggml_tensor *dst, int ith, int nth, void *params
     graph_share((int)dst->ne[1], 1, ith, nth, &from, &to);
     for (int r = from; r < to; r++) {
         int source = p->pick ? p->pick[r] : r;
-        const float *x = row_of(dst->src[0], source);
-        float *sum = row_of(dst, r);
+        const float *x = graph_row(dst->src[0], source);
+        float *sum = graph_row(dst, r);
         float *normed = sum + p->width;
 
         if (p->has_delta)
-            vec->add(x, row_of(dst->src[1], source), p->width, sum);
+            vec->add(x, graph_row(dst->src[1], source), p->width, sum);
         else
             memcpy(sum, x, (size_t)p->width * sizeof(*sum));
         vec->rms_norm(sum, p->weight, p->eps, p->width, normed);
@@ -131,8 +126,8 @@ static void run_activate(struct ggml_tensor *dst, int ith, int nth, void *params
 
     graph_share((int)dst->ne[1], 1, ith, nth, &from, &to);
     for (int r = from; r < to; r++) {
-        const float *x = row_of(dst->src[0], r);
-        float *y = row_of(dst, r);
+        const float *x = graph_row(dst->src[0], r);
+        float *y = graph_row(dst, r);
 
         if (p->kind == LAYER_RELU)
             p->g->vec->relu(x, p->width, y);
@@ -224,8 +219,8 @@ static void run_store(struct ggml_tensor *dst, int ith, int nth, void *params)
 
         for (int h = 0; h < kv->n_heads; h++) {
             size_t i = head_index(kv, at->block, p->layer, h);
-            const float *k = row_of(x, r) + p->k_column + (size_t)h * d;
-            const float *v = row_of(x, r) + p->v_column + (size_t)h * d;
+            const float *k = graph_row(x, r) + p->k_column + (size_t)h * d;
+            const float *v = graph_row(x, r) + p->v_column + (size_t)h * d;
             float *k_to = kv->k + i * k_head(kv) + at->offset;
 
             for (size_t j = 0; j < d; j++)
@@ -304,8 +299,9 @@ static void run_attend(struct ggml_tensor *dst, int ith, int nth, void *params)
     for (int t = from; t < to; t++) {
         int h = t / n_rows, r = t % n_rows;
 
-        attend_head(p, &p->rows[r], h, row_of(dst->src[0], r) + (size_t)h * (size_t)d,
-                    p->scores + (size_t)ith * p->scores_n, row_of(dst, r) + (size_t)h * (size_t)d);
+        attend_head(p, &p->rows[r], h, graph_row(dst->src[0], r) + (size_t)h * (size_t)d,
+                    p->scores + (size_t)ith * p->scores_n,
+                    graph_row(dst, r) + (size_t)h * (size_t)d);
     }
 }
 

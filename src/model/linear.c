@@ -11,7 +11,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* Panels that go to one thread together: a whole number of the kernels' groups of 2 and 3. */
 enum { PANEL_UNIT = 6, FLOAT_UNIT = 4 };
@@ -170,11 +169,6 @@ struct layer_params {
     float *scratch; /* FLOAT_UNIT rows of n_in floats for each thread */
 };
 
-static float *row_of(const struct ggml_tensor *t, int64_t r)
-{
-    return (float *)((char *)t->data + (size_t)r * t->nb[1]);
-}
-
 /* Threads share the rows. */
 static void run_quantize(struct ggml_tensor *dst, int ith, int nth, void *params)
 {
@@ -184,7 +178,7 @@ static void run_quantize(struct ggml_tensor *dst, int ith, int nth, void *params
 
     graph_share((int)dst->ne[1], 1, ith, nth, &from, &to);
     for (int r = from; r < to; r++)
-        g->i8->quantize(row_of(x, r), (int)x->ne[0], g->one_term, (uint8_t *)row_of(dst, r));
+        g->i8->quantize(graph_row(x, r), (int)x->ne[0], g->one_term, (uint8_t *)graph_row(dst, r));
 }
 
 /* Threads share the output channels, so each weight is read once. */
@@ -222,7 +216,7 @@ static void run_float(struct ggml_tensor *dst, int ith, int nth, void *params)
             const struct weight *p = &l->part[part];
             int row = c + i - before;
 
-            if (strcmp(p->info.type, "f32") == 0) {
+            if (p->type == GGML_TYPE_F32) {
                 w[i] = (const float *)p->info.data + (size_t)row * n_in;
             } else {
                 weight_row(p, row, scratch + (size_t)i * n_in);
@@ -241,13 +235,7 @@ static struct ggml_tensor *apply_ggml(struct graph *g, const struct linear *l,
 
     for (int i = 0; i < l->n_parts; i++) {
         const struct weight *p = &l->part[i];
-        enum ggml_type type = GGML_TYPE_COUNT;
-
-        for (int t = 0; t < GGML_TYPE_COUNT; t++)
-            if (ggml_type_name((enum ggml_type)t) &&
-                strcasecmp(ggml_type_name((enum ggml_type)t), p->info.type) == 0)
-                type = (enum ggml_type)t;
-        struct ggml_tensor *w = ggml_new_tensor_2d(g->ctx, type, p->n_in, p->n_out);
+        struct ggml_tensor *w = ggml_new_tensor_2d(g->ctx, p->type, p->n_in, p->n_out);
         w->data = (void *)p->info.data;
         struct ggml_tensor *y = ggml_mul_mat(g->ctx, w, x);
         out = out ? ggml_concat(g->ctx, out, y, 0) : y;

@@ -45,6 +45,7 @@ enum ink_status weight_bind(const struct ink_model_file *f, struct weight *w, in
                            (long long)w->info.ne[1], n_in, n_out);
     w->n_in = n_in;
     w->n_out = (int)w->info.ne[1];
+    w->type = type_of(&w->info);
     w->i8_scale = NULL;
     if (weight_is_i8(w)) {
         snprintf(scale, sizeof(scale), "%s_scale", name);
@@ -55,7 +56,7 @@ enum ink_status weight_bind(const struct ink_model_file *f, struct weight *w, in
                                ink_model_file_path(f), scale, w->n_out);
         w->i8_scale = info.data;
     } else {
-        enum ggml_type t = type_of(&w->info);
+        enum ggml_type t = w->type;
 
         if (t == GGML_TYPE_COUNT || (t != GGML_TYPE_F32 && !ggml_get_type_traits(t)->to_float))
             return ink_err_set(err, INK_UNSUPPORTED,
@@ -122,10 +123,10 @@ void weight_row(const struct weight *w, int row, float *out)
     }
     size_t row_bytes = w->info.size / (size_t)w->n_out;
     const char *from = (const char *)w->info.data + (size_t)row * row_bytes;
-    if (strcmp(w->info.type, "f32") == 0)
+    if (w->type == GGML_TYPE_F32)
         memcpy(out, from, n * sizeof(*out));
     else
-        ggml_get_type_traits(type_of(&w->info))->to_float(from, out, (int64_t)n);
+        ggml_get_type_traits(w->type)->to_float(from, out, (int64_t)n);
 }
 
 static void make_key(const struct ink_model_file *f, const char *name, char out[NAME_MAX_LEN])

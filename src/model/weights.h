@@ -4,6 +4,8 @@
 #include "base/status.h"
 #include "model/model_file.h"
 
+#include <ggml.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -14,6 +16,7 @@
 struct weight {
     struct ink_tensor_info info;
     int n_in, n_out;       /* ne[0], ne[1] */
+    enum ggml_type type;   /* of info.type; looked up once, at binding */
     const float *i8_scale; /* [n_out] for the `i8` type, else NULL */
 };
 
