@@ -402,7 +402,7 @@ def main():
     parser.add_argument("--hsk", type=int, default=75000)
     parser.add_argument("--reviews", type=int, default=100000)
     parser.add_argument("--review-sentences", type=int, default=60000, help="how many different review sentences to start from")
-    parser.add_argument("--reordered", type=float, default=1.0, help="share to keep of the pairs that move whole clauses: they are the hardest to get right")
+    parser.add_argument("--reordered", type=float, default=0.12, help="share to keep of the pairs that move whole clauses: they are the hardest to get right")
     args = parser.parse_args()
     if args.heldout:
         heldout(args.heldout, args.seed)
@@ -422,8 +422,8 @@ def main():
     reviews = [s for s in reviews if s not in judged and not HELD_PATTERN.search(s)][:args.review_sentences]
     pairs += maker.from_sentences(reviews, args.reviews, 0.3, "reviews")
     made = len(pairs)
-    pairs = [p for p in pairs if p[0] not in judged and p[0] != p[1] and sound(*p)]
-    print(f"{made - len(pairs)} pairs dropped by the checker", file=sys.stderr, flush=True)
+    pairs = [p for p in pairs if p[0] != p[1] and not any(text in judged or HELD_PATTERN.search(text) for text in p) and sound(*p)]
+    print(f"{made - len(pairs)} pairs dropped: refused by the checker, or with a held-out word or sentence", file=sys.stderr, flush=True)
     pairs = [p for p in pairs if not is_reordered(*p) or rng.random() < args.reordered]
     rng.shuffle(pairs)
     with open(args.output, "w", encoding="utf-8") as f:
