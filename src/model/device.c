@@ -7,16 +7,20 @@
 #include "model/device.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/thread.h"
+#include "model/contention.h"
 
 #include <ggml-alloc.h>
 #include <ggml-backend.h>
 #include <ggml-cpu.h>
 #include <ggml.h>
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { NICE_BY = 10 };
 
@@ -26,6 +30,10 @@ enum { NICE_BY = 10 };
 struct device {
     int n_threads;
     struct ggml_threadpool *pool;
+    struct contention contention;
+    clockid_t
+        *clocks; /* of the time each pool thread has run; [0], the driving thread's, isn't used */
+    int64_t *ran_ns;
     ggml_gallocr_t memory;
     uint8_t *work; /* ggml's scratch for one graph */
     size_t work_size;
@@ -43,6 +51,41 @@ static void *make_pool(void *arg)
     return NULL;
 }
 
+/* A custom operator: every thread of the pool says which clock counts its time. */
+static void note_clock(struct ggml_tensor *dst, int ith, int nth, void *userdata)
+{
+    struct device *d = userdata;
+    (void)dst;
+    (void)nth;
+
+    if (pthread_getcpuclockid(pthread_self(), &d->clocks[ith]) != 0)
+        d->clocks[ith] = CLOCK_MONOTONIC; /* then it never seems to wait */
+}
+
+static bool find_clocks(struct device *d)
+{
+    struct ggml_context *ctx = ggml_init((struct ggml_init_params){
+        .mem_size = 8 * ggml_tensor_overhead() + ggml_graph_overhead_custom(8, false),
+        .no_alloc = true });
+
+    if (!ctx)
+        return false;
+    struct ggml_cgraph *cg = ggml_new_graph_custom(ctx, 8, false);
+    struct ggml_tensor *t =
+        ggml_custom_4d(ctx, GGML_TYPE_F32, 1, 1, 1, 1, NULL, 0, note_clock, GGML_N_TASKS_MAX, d);
+    ggml_build_forward_expand(cg, t);
+
+    struct ggml_cplan plan = ggml_graph_plan(cg, d->n_threads, d->pool);
+    uint8_t *work = ink_try_alloc_aligned(plan.work_size + 1);
+
+    plan.work_data = work;
+    const bool done = work && ggml_gallocr_alloc_graph(d->memory, cg) &&
+                      ggml_graph_compute(cg, &plan) == GGML_STATUS_SUCCESS;
+    free(work);
+    ggml_free(ctx);
+    return done;
+}
+
 enum ink_status device_open(int n_threads, struct device **out, struct ink_err *err)
 {
     struct device *d = ink_zalloc(sizeof(*d));
@@ -55,7 +98,10 @@ enum ink_status device_open(int n_threads, struct device **out, struct ink_err *
     if (ink_thread_start(&maker, "ink-pool", make_pool, d) == 0)
         pthread_join(maker, NULL);
     d->memory = ggml_gallocr_new(ggml_backend_cpu_buffer_type());
-    if (!d->pool || !d->memory) {
+    contention_init(&d->contention, d->n_threads);
+    d->clocks = ink_zalloc(sizeof(d->clocks[0]) * (size_t)d->n_threads);
+    d->ran_ns = ink_zalloc(sizeof(d->ran_ns[0]) * (size_t)d->n_threads);
+    if (!d->pool || !d->memory || !find_clocks(d)) {
         device_close(d);
         return ink_err_set(err, INK_DEVICE, "cannot start %d compute threads", n_threads);
     }
@@ -71,6 +117,8 @@ void device_close(struct device *d)
         ggml_gallocr_free(d->memory);
     if (d->pool)
         ggml_threadpool_free(d->pool);
+    free(d->clocks);
+    free(d->ran_ns);
     free(d->work);
     free(d);
 }
@@ -98,11 +146,24 @@ enum ink_status device_allocate(struct device *d, struct ggml_cgraph *cg, struct
     return INK_OK;
 }
 
+/* Called before (sign -1) and after (1) a graph: leaves in ran_ns what each of n threads has run in between. */
+static void count_ran(struct device *d, int n, int sign)
+{
+    for (int i = 0; i < n; i++) {
+        struct timespec t;
+
+        clock_gettime(i == 0 ? CLOCK_THREAD_CPUTIME_ID : d->clocks[i], &t);
+        const int64_t ns = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+        d->ran_ns[i] = sign < 0 ? -ns : d->ran_ns[i] + ns;
+    }
+}
+
 enum ink_status device_compute(struct device *d, struct ggml_cgraph *cg, double n_products,
                                struct ink_err *err)
 {
-    const bool alone = d->n_threads == 1 || n_products < PRODUCTS_WORTH_THREADS;
-    struct ggml_cplan plan = ggml_graph_plan(cg, alone ? 1 : d->n_threads, alone ? NULL : d->pool);
+    const bool small = n_products < PRODUCTS_WORTH_THREADS;
+    const int n = small ? 1 : d->contention.n_now;
+    struct ggml_cplan plan = ggml_graph_plan(cg, n, n == 1 ? NULL : d->pool);
 
     if (plan.work_size > d->work_size) {
         free(d->work);
@@ -113,8 +174,18 @@ enum ink_status device_compute(struct device *d, struct ggml_cgraph *cg, double 
                                plan.work_size);
     }
     plan.work_data = d->work;
+
+    const int64_t start = ink_clock_ns();
+    if (!small)
+        count_ran(d, n, -1);
     if (ggml_graph_compute(cg, &plan) != GGML_STATUS_SUCCESS)
         return ink_err_set(err, INK_DEVICE, "the compute back end failed");
+    if (!small) {
+        const int64_t now = ink_clock_ns();
+
+        count_ran(d, n, 1);
+        contention_observe(&d->contention, now, now - start, d->ran_ns);
+    }
     return INK_OK;
 }
 

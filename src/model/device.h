@@ -25,8 +25,8 @@ INK_NODISCARD enum ink_status device_allocate(struct device *d, struct ggml_cgra
                                               struct ink_err *err);
 /*
  * `n_products` is the multiplications of the graph's linear layers: a graph with few runs on the
- * calling thread alone, because threads meet after every node and each meeting costs microseconds,
- * or far more when another process holds a core.
+ * calling thread alone, because threads meet after every node and each meeting costs microseconds.
+ * A larger one runs on all threads, or on fewer while other processes hold the cores (contention.h).
  */
 INK_NODISCARD enum ink_status device_compute(struct device *d, struct ggml_cgraph *cg,
                                              double n_products, struct ink_err *err);
