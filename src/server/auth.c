@@ -161,24 +161,30 @@ const char *auth_cors_origin(const struct auth *a, const char *origin)
     return NULL;
 }
 
-static enum ink_status check_key(const struct auth *a, const char *header, struct ink_err *err)
+int auth_key_of(const struct auth *a, const char *authorization)
 {
     uint8_t digest[INK_SHA256_LEN];
-    int found = 0;
+    int found = -1;
 
-    if (header && strncasecmp(header, "Bearer ", 7) == 0) {
-        const char *key = header + 7 + strspn(header + 7, " ");
+    if (!authorization || strncasecmp(authorization, "Bearer ", 7) != 0)
+        return -1;
 
-        ink_sha256(key, strlen(key), digest);
-        for (int i = 0; i < a->n_keys; i++) {
-            unsigned differ = 0;
+    const char *key = authorization + 7 + strspn(authorization + 7, " ");
+    ink_sha256(key, strlen(key), digest);
+    for (int i = 0; i < a->n_keys; i++) {
+        unsigned differ = 0;
 
-            for (int k = 0; k < INK_SHA256_LEN; k++)
-                differ |= (unsigned)(digest[k] ^ a->keys[i][k]);
-            found |= differ == 0;
-        }
+        for (int k = 0; k < INK_SHA256_LEN; k++)
+            differ |= (unsigned)(digest[k] ^ a->keys[i][k]);
+        if (differ == 0)
+            found = i;
     }
-    if (found)
+    return found;
+}
+
+static enum ink_status check_key(const struct auth *a, const char *header, struct ink_err *err)
+{
+    if (auth_key_of(a, header) >= 0)
         return INK_OK;
     return ink_err_param(
         err, INK_INVALID, "Authorization", "unauthorized",

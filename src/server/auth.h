@@ -39,6 +39,9 @@ void auth_release(struct auth *a);
 INK_NODISCARD enum ink_status auth_check(const struct auth *a, const struct auth_request *rq,
                                          struct ink_err *err);
 
+/* Which of the keys an Authorization header has, or -1; -1 as well when the server has none. */
+int auth_key_of(const struct auth *a, const char *authorization);
+
 /* The origin to name in Access-Control-Allow-Origin, or NULL. */
 const char *auth_cors_origin(const struct auth *a, const char *origin);
 

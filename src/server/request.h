@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/status.h"
 #include "server/router.h"
+#include "server/work.h"
 
 #include <microhttpd.h>
 #include <stdatomic.h>
@@ -31,10 +32,8 @@ enum { REQUEST_PATH_CAP = 128 };
 enum request_stage { STAGE_HEAD, STAGE_BODY, STAGE_WORK, STAGE_WAIT, STAGE_REPLY };
 
 struct ink_server;
-struct ink_served;
-struct ink_task;
-struct ink_task_event;
 struct request;
+struct stream;
 
 struct conn {
     struct conn *next, *prev; /* the server's list, under its lock */
@@ -43,12 +42,6 @@ struct conn {
     struct request *rq;       /* what it is busy with, or NULL; under the lock */
     bool has_asked;           /* a first line has come; under the lock */
     bool is_cut;              /* too slow: answered and shut down; under the lock */
-};
-
-/* How one API spells the events of a stream; each adds whole events to the request's `out`. */
-struct dialect {
-    enum ink_status (*event)(struct request *rq, const struct ink_task_event *ev);
-    enum ink_status (*fail)(struct request *rq, const struct ink_err *err);
 };
 
 struct request {
@@ -69,26 +62,32 @@ struct request {
     struct MHD_Response *response; /* what to send, with `status`; owned until queued */
     int status;
 
-    struct ink_task *task; /* owned; runs in WAIT, and in REPLY when streamed */
-    const struct ink_served *served;
-    const struct dialect *dialect; /* set when the answer is a stream */
-    const char *cache_word;        /* overrides the result's, or NULL */
-    const char *warning;           /* one of ours, added to the answer\'s, or NULL */
-    bool details;
-
-    struct ink_buf out; /* stream: encoded, not yet taken by the socket */
-    size_t out_taken;
-    int n_events;
-    bool out_ended;
-    _Atomic int64_t written_ms; /* stream: when bytes last went out */
+    struct work work;            /* a plain answer's task, in WAIT; empty otherwise */
+    struct stream *stream;       /* what it reads in REPLY, or NULL; one reference */
+    size_t stream_place;         /* up to where it has read; under the stream's lock */
+    struct request *next_reader; /* of the same stream; under its readers' lock */
+    _Atomic int64_t written_ms;  /* stream: when bytes last went out */
 
     atomic_bool parked; /* suspended; whoever makes it false resumes */
     atomic_bool gone;   /* the client left: cancel, say nothing */
     bool counted;       /* among the server's running requests */
 };
 
-/* Suspends the connection until unpark(); both wake functions run on any thread. */
-void request_park(struct request *rq);
+/*
+ * Suspends the connection until request_unpark(), which any thread may call. `has_more` is the second look: whether there
+ * is something to do after all.
+ */
+void request_park(struct request *rq, bool (*has_more)(struct request *rq));
 void request_unpark(void *rq);
+
+/* A header's value, or NULL. While a thread owns the request. */
+const char *request_header(const struct request *rq, const char *name);
+/* What stands in the path where its route has "{...}"; "" when the route has none. */
+const char *request_path_id(const struct request *rq);
+/* Which API key it came with, as auth_key_of(). */
+int request_key(const struct request *rq);
+
+/* A task that ended badly: what the client is told. The server's own stop is not the client's fault. */
+void request_explain_end(struct ink_server *server, struct ink_err *err);
 
 #endif

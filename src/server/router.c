@@ -11,6 +11,8 @@ const struct route routes[] = {
     { "POST", "/v1/rewrite", route_rewrite, 1 * MIB, ROUTE_MODEL | ROUTE_JSON },
     { "POST", "/v1/score", route_score, 1 * MIB, ROUTE_MODEL | ROUTE_JSON | ROUTE_SLOW },
     { "POST", "/v1/tokenize", route_tokenize, 1 * MIB, ROUTE_MODEL | ROUTE_JSON },
+    { "GET", "/v1/streams/{id}", route_stream_resume, 0, 0 },
+    { "DELETE", "/v1/streams/{id}", route_stream_delete, 0, 0 },
     { "GET", "/v1/models", route_models, 0, ROUTE_INLINE | ROUTE_MODEL | ROUTE_QUIET },
     { "GET", "/health", route_health, 0, ROUTE_OPEN | ROUTE_INLINE | ROUTE_QUIET },
     { "GET", "/ready", route_ready, 0, ROUTE_OPEN | ROUTE_INLINE | ROUTE_QUIET },
@@ -21,6 +23,10 @@ const size_t routes_n = sizeof(routes) / sizeof(routes[0]);
 
 static bool row_matches(const struct route *r, const char *path)
 {
+    size_t fixed = strcspn(r->path, "{");
+
+    if (r->path[fixed])
+        return strncmp(path, r->path, fixed) == 0 && path[fixed] && !strchr(path + fixed, '/');
     return strcmp(r->path, path) == 0 || (r->run == route_page && page_has(path));
 }
 

@@ -24,7 +24,8 @@ enum route_flags {
 };
 
 struct route {
-    const char *method, *path;
+    const char *method;
+    const char *path; /* a last part "{...}" stands for any one word */
     route_fn *run;
     size_t body_max; /* bytes */
     unsigned flags;
@@ -41,9 +42,10 @@ const struct route *route_find(const char *method, const char *path, char allow[
 
 /* Handlers, one file per API. */
 route_fn route_rewrite, route_score, route_tokenize; /* routes_native.c */
-route_fn route_models;                               /* routes_openai.c */
-route_fn route_health, route_ready, route_metrics;   /* routes_ops.c */
-route_fn route_page;                                 /* routes_page.c */
+route_fn route_stream_resume, route_stream_delete;
+route_fn route_models;                             /* routes_openai.c */
+route_fn route_health, route_ready, route_metrics; /* routes_ops.c */
+route_fn route_page;                               /* routes_page.c */
 
 /* routes_page.c: whether the page has a file of this path. */
 bool page_has(const char *path);

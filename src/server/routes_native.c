@@ -37,23 +37,6 @@ static enum ink_status read_body(const struct request *rq, json_t **out, struct 
 
 /* --- /v1/rewrite ------------------------------------------------------------------------------- */
 
-/* Takes the reference to `event`, whose first key is already "type". */
-static enum ink_status write_event(struct request *rq, json_t *event)
-{
-    char *text = ink_json_dump(event);
-    enum ink_status st = INK_NO_MEMORY;
-
-    json_decref(event);
-    if (text)
-        st = ink_buf_addf(&rq->out, "id: %d\ndata: ", ++rq->n_events);
-    if (st == INK_OK)
-        st = ink_buf_adds(&rq->out, text);
-    if (st == INK_OK)
-        st = ink_buf_adds(&rq->out, "\n\n");
-    free(text);
-    return st;
-}
-
 static json_t *typed(const char *type)
 {
     json_t *o = json_object();
@@ -77,7 +60,8 @@ static json_t *typed_with(const char *type, json_t *rest)
     return o;
 }
 
-static enum ink_status native_event(struct request *rq, const struct ink_task_event *ev)
+static enum ink_status native_event(struct stream_log *log, const struct work *w,
+                                    const struct ink_task_event *ev)
 {
     json_t *o;
 
@@ -86,41 +70,41 @@ static enum ink_status native_event(struct request *rq, const struct ink_task_ev
         o = typed("queued");
         (void)json_object_set_new(o, "position", json_integer(ev->position));
         (void)json_object_set_new(o, "wait_ms", json_integer(ev->wait_ms));
-        return write_event(rq, o);
+        return stream_log_add(log, o);
     case INK_TASK_TEXT:
         if (ev->text.len == 0)
             return INK_OK;
         o = typed("delta");
         (void)json_object_set_new(o, "index", json_integer(ev->index));
         put_text(o, "text", ev->text);
-        return write_event(rq, o);
+        return stream_log_add(log, o);
     case INK_TASK_RESET:
         o = typed("reset");
         (void)json_object_set_new(o, "index", json_integer(ev->index));
         (void)json_object_set_new(o, "reason", json_string(ev->reason ? ev->reason : "duplicate"));
         put_text(o, "text", ev->text);
-        return write_event(rq, o);
+        return stream_log_add(log, o);
     case INK_TASK_CANDIDATE:
-        return write_event(
-            rq,
-            typed_with("candidate", ink_answer_candidate(rq->served, ev->candidate, rq->details)));
+        return stream_log_add(
+            log,
+            typed_with("candidate", ink_answer_candidate(w->served, ev->candidate, w->details)));
     case INK_TASK_IDLE:
         return INK_OK;
     case INK_TASK_DONE:
-        o = typed_with("done", task_answer(rq));
-        enum ink_status st = write_event(rq, o);
-        return st == INK_OK ? ink_buf_adds(&rq->out, "data: [DONE]\n\n") : st;
+        o = typed_with("done", work_answer(w));
+        enum ink_status st = stream_log_add(log, o);
+        return st == INK_OK ? stream_log_close(log) : st;
     }
     return INK_OK;
 }
 
-static enum ink_status native_fail(struct request *rq, const struct ink_err *err)
+static enum ink_status native_fail(struct stream_log *log, const struct ink_err *err)
 {
     json_t *o = typed("error");
 
     (void)json_object_set_new(o, "error", ink_answer_error(err));
-    enum ink_status st = write_event(rq, o);
-    return st == INK_OK ? ink_buf_adds(&rq->out, "data: [DONE]\n\n") : st;
+    enum ink_status st = stream_log_add(log, o);
+    return st == INK_OK ? stream_log_close(log) : st;
 }
 
 static const struct dialect native_dialect = { native_event, native_fail };
@@ -130,22 +114,22 @@ static enum ink_status start_rewrite(struct request *rq, const struct ink_rewrit
 {
     struct ink_catalog *catalog = atomic_load(&rq->server->catalog);
     struct ink_served *served;
-    struct ink_task *task;
+    struct work work = { 0 };
     enum ink_status st = ink_catalog_find(catalog, call->rq.model, INK_CAN_REWRITE, &served, err);
 
     if (st != INK_OK)
         return st;
-    st = ink_rewrite_start(catalog, &call->rq, &task, err);
+    st = ink_rewrite_start(catalog, &call->rq, &work.task, err);
     if (st != INK_OK)
         return st;
-    rq->served = served;
-    rq->details = call->rq.details;
+    work.served = served;
+    work.details = call->rq.details;
     /* Until there is a cache, every answer is computed: a miss, or without the cache altogether. */
-    rq->cache_word = call->cache == INK_CACHE_OFF ? "off" : "miss";
-    if (call->linger_ms > 0)
-        rq->warning = "linger_ms: not kept; the job ends when its last reader leaves";
-    rq->dialect = call->stream ? &native_dialect : NULL;
-    rq->task = task;
+    work.cache_word = call->cache == INK_CACHE_OFF ? "off" : "miss";
+    if (call->stream)
+        return stream_start(rq->server->streams, rq, &work, &native_dialect, call->linger_ms,
+                            request_key(rq), err);
+    rq->work = work;
     return INK_OK;
 }
 
@@ -164,6 +148,29 @@ enum ink_status route_rewrite(struct request *rq, struct ink_err *err)
     ink_rewrite_call_release(&call);
     json_decref(doc);
     return st;
+}
+
+/* --- /v1/streams/{id} -------------------------------------------------------------------------- */
+
+enum ink_status route_stream_resume(struct request *rq, struct ink_err *err)
+{
+    return stream_resume(rq->server->streams, rq, request_path_id(rq), request_key(rq),
+                         request_header(rq, "Last-Event-ID"), err);
+}
+
+enum ink_status route_stream_delete(struct request *rq, struct ink_err *err)
+{
+    const char *id = request_path_id(rq);
+    bool was_running;
+    enum ink_status st = stream_delete(rq->server->streams, id, request_key(rq), &was_running, err);
+
+    if (st != INK_OK)
+        return st;
+    json_t *o = json_object();
+    (void)json_object_set_new(o, "id", json_string(id));
+    (void)json_object_set_new(o, "state", json_string(was_running ? "cancelled" : "finished"));
+    reply_json(rq, 200, o);
+    return INK_OK;
 }
 
 /* --- /v1/score --------------------------------------------------------------------------------- */

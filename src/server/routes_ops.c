@@ -5,6 +5,7 @@
 #include "server/reply.h"
 #include "server/request.h"
 #include "server/state.h"
+#include "server/stream.h"
 #include "task/catalog.h"
 #include "task/counters.h"
 
@@ -92,6 +93,8 @@ static enum ink_status write_engine_row(struct ink_catalog *catalog, int i, stru
 static enum ink_status write_metrics(struct ink_server *s, struct ink_buf *out)
 {
     struct ink_catalog *catalog = atomic_load(&s->catalog);
+    int n_kept;
+    size_t kept_bytes;
     enum ink_status st = ink_buf_addf(out,
                                       "# HELP inkstone_ready Models are loaded and work is taken.\n"
                                       "# TYPE inkstone_ready gauge\ninkstone_ready %d\n",
@@ -99,6 +102,16 @@ static enum ink_status write_metrics(struct ink_server *s, struct ink_buf *out)
 
     if (st == INK_OK)
         st = metrics_write(&s->metrics, out);
+    streams_kept(s->streams, &n_kept, &kept_bytes);
+    if (st == INK_OK)
+        st = ink_buf_addf(out,
+                          "# HELP inkstone_http_streams_kept Streams that linger or could.\n"
+                          "# TYPE inkstone_http_streams_kept gauge\n"
+                          "inkstone_http_streams_kept %d\n"
+                          "# HELP inkstone_http_streams_kept_bytes Bytes of their events.\n"
+                          "# TYPE inkstone_http_streams_kept_bytes gauge\n"
+                          "inkstone_http_streams_kept_bytes %zu\n",
+                          n_kept, kept_bytes);
     for (int i = 0; catalog && i < INK_COUNTERS_MAX && st == INK_OK; i++)
         st = write_engine_row(catalog, i, out);
     return st;

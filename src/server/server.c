@@ -72,7 +72,7 @@ static void add_common_headers(struct request *rq)
         reply_header(rq, "Cache-Control", "no-store");
     if (allowed) {
         reply_header(rq, "Access-Control-Allow-Origin", allowed);
-        reply_header(rq, "Access-Control-Expose-Headers", "X-Cache, Retry-After");
+        reply_header(rq, "Access-Control-Expose-Headers", "X-Cache, X-Stream-Id, Retry-After");
         reply_header(rq, "Vary", "Origin");
     }
 }
@@ -122,11 +122,6 @@ static bool is_json_type(const char *type)
     return type[sizeof(json) - 1] == '\0' || strchr("; \t", type[sizeof(json) - 1]) != NULL;
 }
 
-static const char *header(const struct request *rq, const char *name)
-{
-    return MHD_lookup_connection_value(rq->mhd, MHD_HEADER_KIND, name);
-}
-
 static enum ink_status too_large(const struct request *rq, struct ink_err *err)
 {
     return ink_err_param(err, INK_INVALID, "", "too_large",
@@ -148,9 +143,9 @@ static enum ink_status check_head(struct request *rq, const char *method, const 
                           NI_NUMERICHOST);
 
     struct auth_request who = {
-        .host = header(rq, "Host"),
-        .origin = header(rq, "Origin"),
-        .authorization = header(rq, "Authorization"),
+        .host = request_header(rq, "Host"),
+        .origin = request_header(rq, "Origin"),
+        .authorization = request_header(rq, "Authorization"),
         .local_address = strncmp(local, "::ffff:", 7) == 0 ? local + 7 : local,
         .open = rq->route && (rq->route->flags & ROUTE_OPEN),
     };
@@ -166,7 +161,7 @@ static enum ink_status check_head(struct request *rq, const char *method, const 
     st = check_unavailable(s, rq->route, err);
     if (st != INK_OK)
         return st;
-    if ((rq->route->flags & ROUTE_JSON) && !is_json_type(header(rq, "Content-Type")))
+    if ((rq->route->flags & ROUTE_JSON) && !is_json_type(request_header(rq, "Content-Type")))
         return ink_err_param(err, INK_INVALID, "Content-Type", "unsupported_media_type",
                              "Content-Type: this path takes application/json");
     if (content_length > (int64_t)rq->route->body_max && rq->route->body_max > 0)
@@ -176,7 +171,7 @@ static enum ink_status check_head(struct request *rq, const char *method, const 
 
 static int64_t content_length_of(const struct request *rq)
 {
-    const char *text = header(rq, "Content-Length");
+    const char *text = request_header(rq, "Content-Length");
 
     return text ? (int64_t)strtoll(text, NULL, 10) : 0;
 }
@@ -185,8 +180,8 @@ static int64_t content_length_of(const struct request *rq)
 static bool is_preflight(struct request *rq, const char *method)
 {
     return strcmp(method, "OPTIONS") == 0 &&
-           auth_cors_origin(&rq->server->auth, header(rq, "Origin")) &&
-           header(rq, "Access-Control-Request-Method");
+           auth_cors_origin(&rq->server->auth, request_header(rq, "Origin")) &&
+           request_header(rq, "Access-Control-Request-Method");
 }
 
 static enum MHD_Result begin(struct request *rq, const char *url, const char *method)
@@ -208,7 +203,7 @@ static enum MHD_Result begin(struct request *rq, const char *url, const char *me
         if (allow[0] && !rq->route)
             reply_header(rq, "Allow", allow);
     }
-    if (rq->response && (length > SWALLOW_MAX || (length > 0 && header(rq, "Expect"))))
+    if (rq->response && (length > SWALLOW_MAX || (length > 0 && request_header(rq, "Expect"))))
         return send_reply(rq);
     set_stage(rq, STAGE_BODY);
     return MHD_YES;
@@ -269,20 +264,21 @@ static enum MHD_Result dispatch(struct request *rq)
     return MHD_YES;
 }
 
-/* A worker has given the request back: with an answer, with a task, or with nothing because the client left. */
+/*
+ * A worker has given the request back: with an answer, with a stream to read, with a task, or with nothing because the client left.
+ */
 static enum MHD_Result after_work(struct request *rq)
 {
-    if (rq->response || !rq->task)
+    if (!rq->response && rq->stream) {
+        stream_reply(rq);
+        atomic_fetch_add(&rq->server->metrics.streams, 1);
         return send_reply(rq);
-    if (rq->dialect)
-        task_stream(rq);
-    else
-        set_stage(rq, STAGE_WAIT);
-    ink_task_set_waker(rq->task, request_unpark, rq);
-    if (!rq->dialect)
-        return task_collect(rq) ? send_reply(rq) : MHD_YES;
-    atomic_fetch_add(&rq->server->metrics.streams, 1);
-    return send_reply(rq);
+    }
+    if (rq->response || !rq->work.task)
+        return send_reply(rq);
+    set_stage(rq, STAGE_WAIT);
+    ink_task_set_waker(rq->work.task, request_unpark, rq);
+    return work_collect(rq) ? send_reply(rq) : MHD_YES;
 }
 
 static enum MHD_Result handle(void *cls, struct MHD_Connection *mhd, const char *url,
@@ -308,7 +304,7 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *mhd, const char 
     case STAGE_WORK:
         return after_work(rq);
     case STAGE_WAIT:
-        return task_collect(rq) ? send_reply(rq) : MHD_YES;
+        return work_collect(rq) ? send_reply(rq) : MHD_YES;
     case STAGE_REPLY:
         break;
     }
@@ -345,8 +341,6 @@ static void count_request(struct request *rq, enum MHD_RequestTerminationCode ho
 
     if (rq->counted)
         atomic_fetch_sub(&s->metrics.running, 1);
-    if (rq->dialect && rq->stage == STAGE_REPLY)
-        atomic_fetch_sub(&s->metrics.streams, 1);
     if (lost)
         atomic_fetch_add(&s->metrics.clients_gone, 1);
     metrics_count(&s->metrics, rq->route, code, took);
@@ -373,14 +367,16 @@ static void completed(void *cls, struct MHD_Connection *mhd, void **con_cls,
     rq->conn->idle_since_ms = ink_clock_ms();
     pthread_mutex_unlock(&s->lock);
 
-    ink_task_free(rq->task); /* cancels; its waker is not called after this */
+    /* Before it is counted as done: a drain then sees the one or the other. */
+    if (rq->stream && rq->stage == STAGE_REPLY)
+        atomic_fetch_sub(&s->metrics.streams, 1);
+    stream_leave(rq);
     count_request(rq, how);
+    ink_task_free(rq->work.task); /* cancels; its waker is not called after this */
     if (rq->response)
         MHD_destroy_response(rq->response);
     if (rq->body.ptr)
         ink_buf_release(&rq->body);
-    if (rq->out.ptr)
-        ink_buf_release(&rq->out);
     free(rq);
 }
 
@@ -475,15 +471,16 @@ static void tick_request_locked(struct ink_server *s, struct conn *c, int64_t no
             atomic_store(&rq->gone, true);
         break;
     case STAGE_REPLY:
-        if (!rq->dialect)
+        if (!rq->stream)
             break;
-        if (task_stream_wants_ping(rq, now_ms))
+        if (stream_wants_ping(rq, now_ms))
             request_unpark(rq);
         /* fall through */
     case STAGE_WAIT:
         if (!atomic_load(&rq->gone) && peer_has_left(c->fd)) {
             atomic_store(&rq->gone, true);
-            ink_task_cancel(rq->task);
+            if (rq->work.task)
+                ink_task_cancel(rq->work.task);
         }
         if (atomic_load(&rq->gone))
             request_unpark(rq);
@@ -506,6 +503,10 @@ static void *tick(void *arg)
                 tick_sender_locked(s, c, now_ms - c->idle_since_ms,
                                    c->has_asked ? KEEP_ALIVE_S * 1000 + HEAD_MS : NEVER_ASKED_MS);
         }
+        pthread_mutex_unlock(&s->lock);
+        streams_tick(s->streams, now_ms);
+        pthread_mutex_lock(&s->lock);
+
         struct timespec next = ink_clock_deadline(TICK_MS);
         pthread_cond_timedwait(&s->tick, &s->lock, &next);
     }
@@ -671,6 +672,7 @@ enum ink_status ink_server_start(const struct ink_server_options *o, struct ink_
     s->port = port_of(fd);
     s->url = url_of(host, s->port);
     atomic_store(&s->catalog, o->catalog);
+    s->streams = streams_new(s);
     pthread_mutex_init(&s->lock, NULL);
     ink_cond_init(&s->tick);
     s->workers = workers_start("ink-worker",
@@ -713,14 +715,27 @@ static void nap(int wait_ms)
     (void)nanosleep(&t, NULL);
 }
 
+/*
+ * Requests, and streams that run without a reader. A stream's reader may come or go between two looks, so the
+ * streams are looked at on both sides.
+ */
+static int n_running(struct ink_server *s)
+{
+    int before = streams_n_alone(s->streams);
+    int requests = atomic_load(&s->metrics.running);
+    int after = streams_n_alone(s->streams);
+
+    return requests + (before > after ? before : after);
+}
+
 int ink_server_drain(struct ink_server *s, int timeout_ms)
 {
     int64_t end_ms = ink_clock_ms() + timeout_ms;
 
     atomic_store(&s->draining, true);
-    while (atomic_load(&s->metrics.running) > 0 && ink_clock_ms() < end_ms)
+    while (n_running(s) > 0 && ink_clock_ms() < end_ms)
         nap(10);
-    return atomic_load(&s->metrics.running);
+    return n_running(s);
 }
 
 /* Cancels what runs; true while a worker has a request or one is parked. */
@@ -728,18 +743,18 @@ static bool hurry(struct ink_server *s)
 {
     bool busy = false;
 
+    streams_cancel(s->streams);
     pthread_mutex_lock(&s->lock);
     for (struct conn *c = s->conns.next; c != &s->conns; c = c->next) {
         struct request *rq = c->rq;
 
         if (!rq)
             continue;
-        if (rq->stage == STAGE_WAIT || (rq->stage == STAGE_REPLY && rq->dialect)) {
-            ink_task_cancel(rq->task);
-            request_unpark(rq);
-        }
+        if (rq->stage == STAGE_WAIT)
+            ink_task_cancel(rq->work.task);
+        request_unpark(rq);
         busy = busy || rq->stage == STAGE_WORK || rq->stage == STAGE_WAIT ||
-               (rq->stage == STAGE_REPLY && rq->dialect);
+               (rq->stage == STAGE_REPLY && rq->stream);
     }
     pthread_mutex_unlock(&s->lock);
     return busy;
@@ -766,6 +781,7 @@ void ink_server_stop(struct ink_server *s)
     workers_stop(s->slow_workers);
     if (s->daemon)
         MHD_stop_daemon(s->daemon);
+    streams_free(s->streams);
     auth_release(&s->auth);
     pthread_cond_destroy(&s->tick);
     pthread_mutex_destroy(&s->lock);

@@ -48,7 +48,7 @@ const char *ink_server_url(const struct ink_server *server); /* "http://127.0.0.
 
 /*
  * Refuses new work with 503 "draining" (health and metrics still answer), and waits up to `timeout_ms` until no
- * request is left. Returns how many are left: 0 when all are done. A second call may come from a signal's handling with
+ * request is left, and no stream that runs without a reader. Returns how many are left: 0 when all are done. A second call may come from a signal's handling with
  * a time-out of 0.
  */
 int ink_server_drain(struct ink_server *server, int timeout_ms);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 /* What the files of this room share of the server. */
+struct streams;
 struct workers;
 
 struct ink_server {
@@ -17,6 +18,7 @@ struct ink_server {
     struct workers *workers, *slow_workers;
     struct auth auth;
     struct metrics metrics;
+    struct streams *streams;
     struct ink_catalog *_Atomic catalog; /* NULL while loading */
     atomic_bool draining;
     atomic_bool stopping;

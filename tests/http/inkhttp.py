@@ -169,13 +169,13 @@ class Server:
 
 
 def events_of(text):
-    """Server-sent events: each has an id (counting from 1) and one data line; [DONE] comes last."""
+    """Server-sent events: each has an id (the stream's and a number from 1) and one data line; [DONE] comes last."""
     blocks = [b for b in text.split("\n\n") if b and not b.startswith(":")]
     if blocks[-1] != "data: [DONE]" or not text.endswith("\n\n"):
         raise AssertionError("the stream does not end in [DONE]: " + text[-200:])
     events = []
     for number, block in enumerate(blocks[:-1], 1):
-        found = re.fullmatch(r"id: (\d+)\ndata: (\{.*\})", block)
+        found = re.fullmatch(r"id: rw-[0-9a-f]{16}:(\d+)\ndata: (\{.*\})", block)
         if not found or int(found.group(1)) != number:
             raise AssertionError("event %d: %r" % (number, block))
         events.append(json.loads(found.group(2)))

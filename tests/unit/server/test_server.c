@@ -141,7 +141,7 @@ static void join_stream(const char *body, int index, char *out, size_t cap)
         char label[32];
 
         assert_non_null(end);
-        (void)snprintf(label, sizeof(label), "id: %d\n", ++id);
+        (void)snprintf(label, sizeof(label), "id: rw-0001:%d\n", ++id);
         assert_true(strncmp(at - strlen(label), label, strlen(label)) == 0);
         assert_int_equal(ink_json_parse(at + 6, (size_t)(end - at - 6), &ev, &err), INK_OK);
         const char *type = json_string_value(json_object_get(ev, "type"));
