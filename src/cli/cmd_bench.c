@@ -135,6 +135,7 @@ static enum ink_status start_all(const struct bench *b, uint64_t run, struct ink
     rq.scripts = b->o->scripts;
     rq.allow_same = true;
     rq.fixed_length = true;
+    rq.fresh = true;
     rq.timeout_ms = 0;
     rq.has_seed = true;
     for (int i = 0; i < b->o->batch && st == INK_OK; i++) {

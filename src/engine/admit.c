@@ -55,6 +55,9 @@ static struct run *victim(struct ink_lane *lane, const struct run *self, bool fo
 static bool make_room(struct ink_lane *lane, const struct run *self, int n_blocks)
 {
     while (kv_pool_n_free(lane->kv) < n_blocks) {
+        if (source_store_drop(lane->sources))
+            continue;
+
         bool stuck = lane->n_slots_used == 0 && lane->n_encoding == 0;
         struct run *run = victim(lane, self, stuck);
 
@@ -65,7 +68,7 @@ static bool make_room(struct ink_lane *lane, const struct run *self, int n_block
     return true;
 }
 
-static bool take_source(struct ink_lane *lane, struct run *run)
+bool lane_take_source(struct ink_lane *lane, struct run *run)
 {
     if (!make_room(lane, run, run->n_source_blocks))
         return false;
@@ -112,7 +115,7 @@ bool lane_start_pending(struct ink_lane *lane)
     for (struct run *run = lane->runs; run; run = run->next) {
         if (run->n_pending == 0)
             continue;
-        if (run->source == SOURCE_NONE && !take_source(lane, run))
+        if (run->source == SOURCE_NONE && !lane_take_source(lane, run))
             return false;
         if (run->source != SOURCE_READY)
             continue;
@@ -175,6 +178,30 @@ static void announce_queue(struct ink_lane *lane)
         lane->announced_ns = now;
 }
 
+/* Where decoding never pauses nothing is encoded ahead: then the oldest one gives way to the newest. */
+static void bound_ahead(struct ink_lane *lane, struct run ***end)
+{
+    enum { AHEAD_MAX = 8 };
+    struct run *oldest = NULL;
+    int n = 0;
+
+    for (struct run *run = lane->runs; run; run = run->next) {
+        if (!run_is_ahead(run) || run->source == SOURCE_ENCODING)
+            continue;
+        oldest = oldest ? oldest : run;
+        n++;
+    }
+    if (n < AHEAD_MAX)
+        return;
+
+    struct ink_err result;
+
+    (void)ink_err_param(&result, INK_BUSY, "", "overloaded", "no time to encode ahead");
+    lane_end_run(lane, oldest, &result);
+    for (*end = &lane->runs; **end;)
+        *end = &(**end)->next;
+}
+
 void lane_admit(struct ink_lane *lane)
 {
     bool moved = false;
@@ -192,12 +219,14 @@ void lane_admit(struct ink_lane *lane)
 
         struct run *run = run_new(lane, job);
 
-        if (!take_source(lane, run)) {
+        if (!run_is_ahead(run) && !lane_take_source(lane, run)) {
             free(run->source_blocks);
             free(run);
             break;
         }
         queue_pop(lane);
+        if (run_is_ahead(run))
+            bound_ahead(lane, &end);
         *end = run;
         end = &run->next;
         lane->n_live += run->n_pending;

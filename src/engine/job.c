@@ -72,7 +72,7 @@ static void copy_ids(struct ink_job *job, const struct ink_job_spec *spec)
 
 struct ink_job *ink_job_new(const struct ink_job_spec *spec)
 {
-    assert(spec->n_seqs >= 1 && spec->n_seqs <= INK_JOB_SEQ_MAX && spec->max_new >= 1);
+    assert(spec->n_seqs >= 0 && spec->n_seqs <= INK_JOB_SEQ_MAX && spec->max_new >= 1);
     assert(spec->n_top >= 0 && spec->n_top <= INK_JOB_TOP_MAX &&
            !(spec->no_end && spec->with_banned));
 
@@ -85,8 +85,8 @@ struct ink_job *ink_job_new(const struct ink_job_spec *spec)
     atomic_init(&job->asked, false);
     job->spec = *spec;
     copy_ids(job, spec);
-    job->tokens = ink_alloc(n_tokens * sizeof(*job->tokens));
-    if (spec->n_top > 0)
+    job->tokens = ink_alloc((n_tokens ? n_tokens : 1) * sizeof(*job->tokens));
+    if (spec->n_top > 0 && n_tokens > 0)
         job->tops = ink_alloc(n_tokens * (size_t)spec->n_top * sizeof(*job->tops));
     pthread_mutex_init(&job->lock, NULL);
     ink_cond_init(&job->moved);
@@ -313,6 +313,15 @@ void job_encode_ends(struct ink_job *job)
     pthread_mutex_lock(&job->lock);
     if (job->status.encoded_ns == 0)
         job->status.encoded_ns = ink_clock_ns();
+    pthread_mutex_unlock(&job->lock);
+}
+
+void job_encode_kept(struct ink_job *job)
+{
+    job_encode_begins(job);
+    pthread_mutex_lock(&job->lock);
+    job->status.source_kept = true;
+    job->status.encoded_ns = job->status.encode_ns;
     pthread_mutex_unlock(&job->lock);
 }
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /*
- * A job is one request: one source and 1 to INK_JOB_SEQ_MAX sequences that share its encoding.
+ * A job is one request: one source and up to INK_JOB_SEQ_MAX sequences that share its encoding.
  *
  * Two parties hold it. The submitting side holds one reference and reads; the
  * engine holds the other and writes. Whoever lets go last frees it, so a
@@ -31,12 +31,13 @@ struct ink_target {
 struct ink_job_spec {      /* everything is copied */
     const int32_t *source; /* encoder input */
     int n_source;
-    int n_seqs;
+    int n_seqs;       /* 0: the source is only encoded, when nothing else is to be done */
     int max_new;      /* tokens of one sequence, the end token included */
     int head;         /* output head of the model */
     int32_t eos;      /* ends a sequence; -1: nothing does */
     bool no_end;      /* eos is never drawn: all sequences have max_new tokens; for benchmarks */
     bool with_banned; /* banned tokens may appear: for scoring */
+    bool fresh;       /* always runs the encoder, and leaves nothing behind for others */
     bool keep_open;   /* lives on after its sequences have ended, for redraws, until closed */
     int n_top;        /* alternatives kept for each token */
     struct ink_sampling sampling;
@@ -62,6 +63,7 @@ struct ink_job_status {
     int wait_ms;  /* QUEUED: estimate */
     int64_t submitted_ns, encode_ns, encoded_ns, first_ns, last_ns;
     int n_redraws;
+    bool source_kept;      /* the encoding was there already */
     struct ink_err result; /* ENDED: code INK_OK, or why it ended early */
 };
 
@@ -129,6 +131,8 @@ void job_seq(struct ink_job *job, int seq, struct ink_seq_view *view);
 void job_set_position(struct ink_job *job, int position, int wait_ms, bool announce);
 void job_encode_begins(struct ink_job *job);
 void job_encode_ends(struct ink_job *job);
+/* In place of both: the encoding was there. */
+void job_encode_kept(struct ink_job *job);
 /*
  * Appends a token to `attempt` of a sequence, which then is in `state`. Nothing happens when the reader has moved on
  * (redrawn or halted). The reader learns of it with the next job_announce(): once a step, however many tokens.

@@ -37,6 +37,7 @@ struct ink_lane *lane_new(struct ink_engine *e, struct ink_model *model,
     lane->info = info;
     lane->bell = bell;
     lane->kv = kv_pool_new(info->n_blocks, INK_KV_BLOCK_TOKENS);
+    lane->sources = source_store_new(lane->kv);
     lane->sampler = sampler_new(info->n_vocab);
     lane->n_heads = or_default(options->n_heads, 1);
     assert(lane->n_heads <= INK_HEAD_MAX);
@@ -80,6 +81,7 @@ void lane_free(struct ink_lane *lane)
     if (!lane)
         return;
     assert(!lane->runs && lane->queue_len == 0);
+    source_store_free(lane->sources);
     kv_pool_free(lane->kv);
     sampler_free(lane->sampler);
     for (int i = 0; i < INK_HEAD_MAX; i++)
@@ -136,8 +138,8 @@ enum ink_status ink_lane_submit(struct ink_lane *lane, struct ink_job *job, stru
     pthread_mutex_lock(&lane->lock);
     if (lane->stopping) {
         st = INK_CANCELLED;
-    } else if (lane->queue_len == lane->n_queue) {
-        st = INK_BUSY;
+    } else if (lane->queue_len >= (spec->n_seqs > 0 ? lane->n_queue : lane->n_queue / 4)) {
+        st = INK_BUSY; /* who only encodes ahead leaves the places to the others */
         lane->n_refused++;
     } else {
         lane->queue[lane->queue_len++] = ink_job_ref(job);
@@ -199,7 +201,8 @@ static void count_end(struct ink_lane *lane, enum ink_status code)
 static void publish_stats(struct ink_lane *lane)
 {
     lane->stats.sequences_running = lane->n_slots_used;
-    lane->stats.blocks_free = kv_pool_n_free(lane->kv);
+    lane->stats.sources_kept_blocks = source_store_n_blocks(lane->sources);
+    lane->stats.blocks_free = kv_pool_n_free(lane->kv) + lane->stats.sources_kept_blocks;
     pthread_mutex_lock(&lane->lock);
     lane->shared_stats = lane->stats;
     lane->shared_job_ms = lane->job_ms;
@@ -234,7 +237,10 @@ void lane_free_slot(struct ink_lane *lane, int slot, enum seq_state state)
 void lane_give_source(struct ink_lane *lane, struct run *run)
 {
     assert(run->source != SOURCE_ENCODING);
-    if (run->source != SOURCE_NONE)
+    if (run->source == SOURCE_READY && !run->spec->fresh)
+        source_store_keep(lane->sources, run->spec->source, run->spec->n_source, run->source_blocks,
+                          run->n_source_blocks);
+    else if (run->source != SOURCE_NONE)
         kv_pool_give(lane->kv, run->source_blocks, run->n_source_blocks);
     run->source = SOURCE_NONE;
 }
@@ -362,7 +368,8 @@ static void hear_runs(struct ink_lane *lane)
             continue;
         if (job_take_requests(run->job))
             hear_requests(lane, run);
-        if (is_over(run->job, now, run->n_pending + run->n_running == 0, &result))
+        if (is_over(run->job, now, !run_is_ahead(run) && run->n_pending + run->n_running == 0,
+                    &result))
             lane_end_run(lane, run, &result);
     }
 }

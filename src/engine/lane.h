@@ -5,6 +5,7 @@
 #include "engine/kv_pool.h"
 #include "engine/plan.h"
 #include "engine/sampler.h"
+#include "engine/source_store.h"
 #include "model/model.h"
 
 #include <pthread.h>
@@ -18,6 +19,8 @@
  *   queue --admit--> run: source NONE -> TAKEN -> ENCODING -> READY        (blocks taken, encoder passes)
  *                         each sequence PENDING -> RUNNING -> DONE         (a slot and blocks while RUNNING)
  *                                          ^----- redraw -----'
+ *
+ * Source blocks that are given up while READY go to the store, where the next run with the same source finds them.
  *
  * A run whose sequences are all DONE waits for its reader: it is closed, or a sequence is redrawn. While it waits, its source blocks
  * can be taken from it when others need them; a redraw then encodes again. A sequence
@@ -75,6 +78,7 @@ struct ink_lane {
     struct bell *bell; /* borrowed from the engine */
 
     struct kv_pool *kv;
+    struct source_store *sources;
     struct sampler *sampler;
     struct lane_head heads[INK_HEAD_MAX];
     int n_heads;
@@ -137,6 +141,13 @@ void lane_give_source(struct ink_lane *lane, struct run *run);
 
 /* Starts what waits and fits, oldest first, then takes new jobs from the queue. */
 void lane_admit(struct ink_lane *lane);
+/* A job without sequences: it gets memory and the encoder when nobody else wants them, and then ends. */
+static inline bool run_is_ahead(const struct run *run)
+{
+    return run->spec->n_seqs == 0;
+}
+/* Blocks for the source; false when there is no room without touching what is in use. */
+bool lane_take_source(struct ink_lane *lane, struct run *run);
 /* Starts sequences whose source is encoded; false when one of them has to wait for memory. */
 bool lane_start_pending(struct ink_lane *lane);
 

@@ -57,6 +57,8 @@ int plan_rows(const struct plan_seq *seqs, int n_seqs, int max_rows, struct plan
 
 double plan_encode_budget_ns(const struct plan_encode *e)
 {
+    if (e->ahead)
+        return 30e6;
     if (e->n_running == 0)
         return 200e6;
     return e->n_waiting > e->n_running ? 60e6 : 30e6;
@@ -68,7 +70,7 @@ int plan_encode_layers(const struct plan_encode *e)
     double n;
 
     if (layer_ns <= 0) /* the first batch measures */
-        return e->n_running == 0 ? e->n_layers_left : 1;
+        return e->n_running == 0 && !e->ahead ? e->n_layers_left : 1;
     n = plan_encode_budget_ns(e) / layer_ns;
     if (n >= e->n_layers_left)
         return e->n_layers_left;

@@ -34,12 +34,13 @@ struct plan_encode {
     int n_layers_left;
     int n_running; /* sequences being decoded */
     int n_waiting; /* sequences that wait for an encoding */
+    bool ahead;    /* nobody waits for the batch under way */
 };
 
 /*
  * Time for one slice of encoder work: between two decoder steps 30 ms, so that a stream's gap stays short; 60 ms when more
  * sequences wait than run, as they are then worth more than the few; 200 ms when nothing is decoded, where only
- * cancelling waits for the slice.
+ * cancelling waits for the slice. A batch encoded ahead has 30 ms: the next request may come at any moment.
  */
 double plan_encode_budget_ns(const struct plan_encode *e);
 

@@ -13,6 +13,7 @@ struct ink_engine_stats {
     uint64_t jobs_finished, jobs_cancelled, jobs_expired, jobs_failed;
     uint64_t encoder_passes; /* sources encoded */
     uint64_t encoder_batches;
+    uint64_t encoder_reuses;  /* sources whose encoding was kept from before */
     uint64_t encoder_repeats; /* passes done again because memory was needed elsewhere */
     uint64_t tokens_source, tokens_output;
     uint64_t redraws;
@@ -23,7 +24,8 @@ struct ink_engine_stats {
     int queue_length;
     int jobs_running; /* admitted and not ended */
     int sequences_running;
-    int blocks_total, blocks_free; /* KV memory */
+    int blocks_total, blocks_free; /* KV memory; what kept sources hold counts as free */
+    int sources_kept_blocks;
 };
 
 /* The class of a step with `n_rows` rows. */

@@ -23,6 +23,8 @@ int ink_served_counters(const struct ink_served *served, struct ink_counter *out
         { "encoder_passes_total", "counter", "Source texts encoded.", (double)s.encoder_passes },
         { "encoder_batches_total", "counter", "Batches they were encoded in.",
           (double)s.encoder_batches },
+        { "encoder_reuses_total", "counter", "Sources whose encoding was still there.",
+          (double)s.encoder_reuses },
         { "encoder_repeats_total", "counter", "Passes repeated for lack of memory.",
           (double)s.encoder_repeats },
         { "source_tokens_total", "counter", "Tokens read.", (double)s.tokens_source },
@@ -38,6 +40,8 @@ int ink_served_counters(const struct ink_served *served, struct ink_counter *out
         { "sequences_running", "gauge", "Candidates being written.", s.sequences_running },
         { "kv_blocks", "gauge", "Blocks of key and value memory.", s.blocks_total },
         { "kv_blocks_free", "gauge", "Free blocks of it.", s.blocks_free },
+        { "kv_blocks_kept", "gauge", "Free blocks that hold sources for reuse.",
+          s.sources_kept_blocks },
     };
 
     memcpy(out, rows, sizeof(rows));

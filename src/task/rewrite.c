@@ -341,6 +341,7 @@ static struct ink_job *make_job(const struct ink_task *task, const struct ink_re
         .head = head,
         .eos = ink_tokenizer_eos(task->served->tokenizer),
         .no_end = rq->fixed_length,
+        .fresh = rq->fresh,
         .keep_open = true,
         .n_top = task->rules.n_top,
         .sampling = { .temperature = (float)rq->temperature,
@@ -353,6 +354,15 @@ static struct ink_job *make_job(const struct ink_task *task, const struct ink_re
     });
 }
 
+static void describe_source(struct ink_task *task, const struct source *source)
+{
+    task->result.usage.tokens_input = (int)source->tokens.n;
+    if (source->n_before > 0) {
+        task->result.truncated_from = source->n_before;
+        task->result.truncated_to = (int)source->tokens.n;
+    }
+}
+
 static enum ink_status compare_with_source(struct ink_task *task, struct ink_slice text,
                                            struct ink_err *err)
 {
@@ -361,6 +371,17 @@ static enum ink_status compare_with_source(struct ink_task *task, struct ink_sli
     if (task->allow_same)
         return INK_OK;
     return ink_tokenizer_encode(task->served->tokenizer, text, &plain, &task->source_key, err);
+}
+
+enum ink_status ink_rewrite_check(struct ink_catalog *catalog, const struct ink_rewrite_request *rq,
+                                  struct ink_served **served, struct ink_err *err)
+{
+    enum ink_status st = ink_catalog_find(catalog, rq->model, INK_CAN_REWRITE, served, err);
+    int head;
+
+    if (st == INK_OK)
+        st = check_fields(rq, *served, err);
+    return st == INK_OK && rq->scripts ? choose_head(*served, rq, &head, err) : st;
 }
 
 enum ink_status ink_rewrite_start(struct ink_catalog *catalog, const struct ink_rewrite_request *rq,
@@ -372,10 +393,9 @@ enum ink_status ink_rewrite_start(struct ink_catalog *catalog, const struct ink_
     struct ink_slice text = rq->text;
     struct ink_task *task = NULL;
     int head;
-    enum ink_status st;
+    enum ink_status st = ink_rewrite_check(catalog, rq, &served, err);
 
-    if ((st = ink_catalog_find(catalog, rq->model, INK_CAN_REWRITE, &served, err)) != INK_OK ||
-        (st = check_fields(rq, served, err)) != INK_OK)
+    if (st != INK_OK)
         return st;
     tokenize_ns = ink_clock_ns();
     st = rq->source_ids ? source_from_ids(served, rq, &source, err)
@@ -392,11 +412,9 @@ enum ink_status ink_rewrite_start(struct ink_catalog *catalog, const struct ink_
         goto out;
     task->tokenize_ms = ink_clock_ms_since(tokenize_ns);
     task->result.seed = rq->has_seed ? rq->seed : random_bits() & max_seed;
-    task->result.usage.tokens_input = (int)source.tokens.n;
-    if (source.n_before > 0) {
-        task->result.truncated_from = source.n_before;
-        task->result.truncated_to = (int)source.tokens.n;
-    }
+    if (rq->fresh)
+        task->result.source_cache = "off";
+    describe_source(task, &source);
     (void)snprintf(task->result.id, sizeof(task->result.id), "rw-%016llx",
                    (unsigned long long)random_bits());
     if (task->greedy)
@@ -410,6 +428,39 @@ enum ink_status ink_rewrite_start(struct ink_catalog *catalog, const struct ink_
     }
 out:
     ink_task_free(task);
+    free(source.tokens.ids);
+    return st;
+}
+
+enum ink_status ink_rewrite_prepare(struct ink_catalog *catalog,
+                                    const struct ink_rewrite_request *rq, struct ink_task **out,
+                                    struct ink_err *err)
+{
+    const int64_t start_ns = ink_clock_ns();
+    struct ink_served *served;
+    struct source source = { 0 };
+    struct ink_slice text = rq->text;
+    enum ink_status st = ink_catalog_find(catalog, rq->model, INK_CAN_REWRITE, &served, err);
+
+    if (st != INK_OK)
+        return st;
+    st = source_from_text(served, rq, &text, &source, err);
+    if (st == INK_OK) {
+        struct ink_task *task = task_new(served, 0);
+
+        task->start_ns = start_ns;
+        task->tokenize_ms = ink_clock_ms_since(start_ns);
+        describe_source(task, &source);
+        task->job = ink_job_new(&(struct ink_job_spec){ .source = source.tokens.ids,
+                                                        .n_source = (int)source.tokens.n,
+                                                        .max_new = 1,
+                                                        .timeout_ms = rq->timeout_ms });
+        st = ink_lane_submit(served->lane, task->job, err);
+        if (st == INK_OK)
+            *out = task;
+        else
+            ink_task_free(task);
+    }
     free(source.tokens.ids);
     return st;
 }

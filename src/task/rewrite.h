@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct ink_catalog;
+struct ink_served;
 struct ink_task;
 
 enum ink_long_input { INK_LONG_REJECT, INK_LONG_TRUNCATE };
@@ -40,10 +41,19 @@ struct ink_rewrite_request {
     bool fixed_length;   /* the end token is never drawn, so all have max_tokens; for benchmarks */
     const char *scripts; /* NULL: Chinese head when the text is Chinese; else see token/script.h */
     enum ink_long_input on_long_input;
+    bool fresh;     /* runs the encoder even if this source's encoding is still there, and keeps none */
     int timeout_ms; /* from admission; 0: none */
 };
 
 void ink_rewrite_defaults(struct ink_rewrite_request *rq);
+
+/*
+ * Checks every field but the text (or source_ids), as ink_rewrite_start() does; `*served` is the model it would use. For
+ * many texts with the same options.
+ */
+INK_NODISCARD enum ink_status ink_rewrite_check(struct ink_catalog *catalog,
+                                                const struct ink_rewrite_request *rq,
+                                                struct ink_served **served, struct ink_err *err);
 
 /*
  * Checks every field (INK_INVALID with param), tokenizes, and submits. INK_BUSY (reason "overloaded"): the queue is full;
@@ -53,5 +63,14 @@ void ink_rewrite_defaults(struct ink_rewrite_request *rq);
 INK_NODISCARD enum ink_status ink_rewrite_start(struct ink_catalog *catalog,
                                                 const struct ink_rewrite_request *rq,
                                                 struct ink_task **out, struct ink_err *err);
+
+/*
+ * Encodes the text ahead of a request for it: in idle time, and given up when somebody else has work. The task has no
+ * candidates; it is done when the encoding is there. Of `rq` only text, model, on_long_input and timeout_ms matter.
+ * Errors as ink_rewrite_start(); INK_BUSY also later, when there was no time for it.
+ */
+INK_NODISCARD enum ink_status ink_rewrite_prepare(struct ink_catalog *catalog,
+                                                  const struct ink_rewrite_request *rq,
+                                                  struct ink_task **out, struct ink_err *err);
 
 #endif

@@ -36,6 +36,7 @@ struct ink_task *task_new(const struct ink_served *served, int n)
     task->result.model = served->name;
     task->result.device = served->info.device;
     task->result.cache = "miss";
+    task->result.source_cache = "miss";
     task->result.candidates = task->described;
     task->result.n_candidates = n;
     return task;
@@ -94,13 +95,14 @@ static bool is_decided(const struct candidate *c)
     return c->state == CANDIDATE_ACCEPTED || c->state == CANDIDATE_FAILED;
 }
 
+/* A task without candidates only waits for its job. */
 static bool all_decided(const struct ink_task *task)
 {
     for (int i = 0; i < task->n; i++) {
         if (!is_decided(&task->candidates[i]))
             return false;
     }
-    return true;
+    return task->n > 0;
 }
 
 static bool same_ids(const struct ink_tokens *a, const struct ink_tokens *b)
@@ -202,6 +204,8 @@ static void sum_up(struct ink_task *task)
     struct ink_job_status st;
 
     ink_job_status(task->job, &st);
+    if (st.source_kept)
+        task->result.source_cache = "hit";
     t->tokenize_ms = task->tokenize_ms;
     t->queue_ms = between_ms(st.submitted_ns, st.encode_ns);
     t->encode_ms = between_ms(st.encode_ns, st.encoded_ns);
@@ -236,7 +240,7 @@ static enum ink_status finish(struct ink_task *task, struct ink_task_event *ev, 
     if (n_failed > 0 && n_failed < task->n)
         task_warn(task, "%d of %d candidates failed: see their errors", n_failed, task->n);
     sum_up(task);
-    if (n_failed == task->n)
+    if (n_failed == task->n && task->n > 0)
         return ink_err_param(err, INK_INVALID, "", "no_usable_output",
                              "none of %d candidates is usable: %s", task->n, failed->error.text);
     *ev = (struct ink_task_event){ .kind = INK_TASK_DONE };
@@ -346,6 +350,8 @@ enum ink_status ink_task_next(struct ink_task *task, int timeout_ms, struct ink_
             return INK_OK;
         if (all_decided(task))
             continue;
+        if (job.stage == INK_JOB_ENDED && task->n == 0 && job.result.code == INK_OK)
+            return finish(task, ev, err);
         if (job.stage == INK_JOB_ENDED)
             return give_up(task, &job.result, err);
         if (tell_queue(task, &job, ev))

@@ -64,6 +64,7 @@ struct ink_task_result {
     const char *model;
     const char *device;
     const char *cache; /* "miss", "hit", "shared", "off" */
+    const char *source_cache; /* of the source's encoding: "miss", "hit", "off" */
     uint64_t seed;
     struct ink_task_usage usage;
     struct ink_task_timings timings;

@@ -282,8 +282,185 @@ static void a_redraw_is_another_attempt_on_the_same_encoding(void **state)
         assert_int_equal(bench_end(job), INK_OK);
         ink_job_unref(job);
     }
-    assert_int_equal(stats(&b).encoder_passes, 2);
+    assert_int_equal(stats(&b).encoder_passes, 1);
+    assert_int_equal(stats(&b).encoder_reuses, 1);
     assert_int_equal(stats(&b).redraws, 2);
+    assert_true(bench_quiet(&b));
+    bench_stop(&b);
+}
+
+static void a_kept_source_changes_nothing_but_the_work(void **state)
+{
+    struct bench b;
+    struct ink_job_status st;
+    (void)state;
+
+    bench_start(&b, &(struct fake_options){ 0 }, &(struct ink_lane_options){ 0 });
+    for (int i = 0; i < 12; i++) {
+        struct ink_job_spec spec = bench_spec(i % 4, 10 + i % 4, 3, 20);
+
+        spec.fresh = true;
+        struct ink_job *fresh = bench_submit(&b, &spec);
+        assert_int_equal(bench_end(fresh), INK_OK);
+        ink_job_status(fresh, &st);
+        assert_false(st.source_kept);
+
+        spec.fresh = false;
+        struct ink_job *job = bench_submit(&b, &spec);
+        assert_int_equal(bench_end(job), INK_OK);
+        ink_job_status(job, &st);
+        assert_int_equal(st.source_kept, i >= 4);
+        if (st.source_kept)
+            assert_true(st.encode_ns > 0 && st.encoded_ns == st.encode_ns);
+        assert_true(bench_digest(job) == bench_digest(fresh));
+        ink_job_unref(fresh);
+        ink_job_unref(job);
+    }
+    assert_int_equal(stats(&b).encoder_passes, 16);
+    assert_int_equal(stats(&b).encoder_reuses, 8);
+    assert_true(bench_quiet(&b));
+    bench_stop(&b);
+}
+
+static void kept_sources_make_room_for_others(void **state)
+{
+    struct bench b;
+    (void)state;
+
+    /* 12 blocks of 16 tokens; each job has 3 for its source and 2 for its sequence. */
+    bench_start(&b, &(struct fake_options){ .n_blocks = 12 }, &(struct ink_lane_options){ 0 });
+    for (int i = 0; i < 10; i++) {
+        struct ink_job_spec spec = bench_spec(i, 40, 1, 32);
+        struct ink_job *job = bench_submit(&b, &spec);
+
+        assert_int_equal(bench_end(job), INK_OK);
+        ink_job_unref(job);
+    }
+    assert_true(stats(&b).sources_kept_blocks >= 6);
+
+    struct ink_job_spec whole = bench_spec(3, 90, 1, 90); /* 6 + 6 */
+    struct ink_job *job = bench_submit(&b, &whole);
+    assert_int_equal(bench_end(job), INK_OK);
+    ink_job_unref(job);
+    assert_int_equal(stats(&b).encoder_passes, 11);
+    assert_true(bench_quiet(&b));
+    bench_stop(&b);
+}
+
+static struct ink_job_spec ahead_spec(int variant, int n_source)
+{
+    struct ink_job_spec spec = bench_spec(variant, n_source, 0, 1);
+
+    spec.timeout_ms = 5000;
+    return spec;
+}
+
+static void a_source_encoded_ahead_is_found_ready(void **state)
+{
+    struct bench b;
+    struct ink_job_spec ahead = ahead_spec(5, 30), spec = bench_spec(5, 30, 3, 20);
+    struct ink_job_status st;
+    (void)state;
+
+    bench_start(&b, &(struct fake_options){ 0 }, &(struct ink_lane_options){ 0 });
+    for (int round = 0; round < 2; round++) { /* the second time it is there already */
+        struct ink_job *job = bench_submit(&b, &ahead);
+
+        assert_int_equal(bench_end(job), INK_OK);
+        ink_job_status(job, &st);
+        assert_int_equal(st.source_kept, round);
+        ink_job_unref(job);
+    }
+    struct ink_job *job = bench_submit(&b, &spec);
+    assert_int_equal(bench_end(job), INK_OK);
+    ink_job_status(job, &st);
+    assert_true(st.source_kept);
+    ink_job_unref(job);
+    assert_int_equal(stats(&b).encoder_passes, 1);
+    assert_true(bench_quiet(&b));
+    bench_stop(&b);
+}
+
+static void encoding_ahead_delays_nobody(void **state)
+{
+    struct bench b;
+    struct ink_job_spec ahead = ahead_spec(1, 200), same = bench_spec(1, 200, 1, 10);
+    struct ink_job_spec other = bench_spec(2, 20, 1, 200), third = bench_spec(3, 20, 1, 10);
+    struct fake_counts counts;
+    struct ink_job_status st;
+    (void)state;
+
+    bench_start(
+        &b,
+        &(struct fake_options){
+            .n_layers = 40, .layer_us = 2000, .decode_us = 2000, .logits = fake_logits_endless },
+        &(struct ink_lane_options){ 0 });
+
+    /* The same source asked for meanwhile waits for this pass; another one ends it. */
+    struct ink_job *a = bench_submit(&b, &ahead);
+    nap_ms(30);
+    struct ink_job *s = bench_submit(&b, &same);
+    assert_int_equal(bench_end(s), INK_OK);
+    assert_int_equal(bench_end(a), INK_OK);
+    fake_model_counts(b.model, &counts);
+    assert_int_equal(counts.encoded, 1);
+    assert_int_equal(counts.aborted, 0);
+    ink_job_unref(a);
+    ink_job_unref(s);
+
+    ahead = ahead_spec(7, 200);
+    a = bench_submit(&b, &ahead);
+    nap_ms(30);
+    struct ink_job *o = bench_submit(&b, &other);
+    nap_ms(150); /* now it is decoding: nothing is encoded ahead beside it */
+    ink_job_status(a, &st);
+    assert_int_not_equal(st.stage, INK_JOB_ENDED);
+    fake_model_counts(b.model, &counts);
+    assert_int_equal(counts.aborted, 1);
+    assert_int_equal(counts.encoded, 2);
+
+    /* A stranger's request is served; then there is time for what was asked ahead. */
+    struct ink_job *t = bench_submit(&b, &third);
+    assert_int_equal(bench_end(t), INK_OK);
+    assert_int_equal(bench_end(o), INK_OK);
+    assert_int_equal(bench_end(a), INK_OK);
+    ink_job_unref(a);
+    ink_job_unref(o);
+    ink_job_unref(t);
+    assert_true(bench_quiet(&b));
+    bench_stop(&b);
+}
+
+static void too_many_ahead_give_way_to_the_newest(void **state)
+{
+    struct bench b;
+    struct ink_job_spec running = bench_spec(1, 10, 1, 200);
+    struct ink_job *jobs[20];
+    int n_ok = 0;
+    (void)state;
+
+    bench_start(&b, &(struct fake_options){ .decode_us = 1000, .logits = fake_logits_endless },
+                &(struct ink_lane_options){ 0 });
+    struct ink_job *job = bench_submit(&b, &running);
+    for (int i = 0; i < 20; i++) {
+        struct ink_job_spec ahead = ahead_spec(20 + i, 30);
+
+        jobs[i] = bench_submit(&b, &ahead);
+    }
+    ink_job_cancel(jobs[15]);
+    assert_int_equal(bench_end(jobs[15]), INK_CANCELLED);
+    assert_int_equal(bench_end(job), INK_OK);
+    for (int i = 0; i < 20; i++) {
+        enum ink_status st = bench_end(jobs[i]);
+
+        assert_true(st == INK_OK || st == INK_BUSY || (st == INK_CANCELLED && i == 15));
+        n_ok += st == INK_OK;
+        if (i == 19)
+            assert_int_equal(st, INK_OK);
+        ink_job_unref(jobs[i]);
+    }
+    assert_true(n_ok >= 7 && n_ok <= 8);
+    ink_job_unref(job);
     assert_true(bench_quiet(&b));
     bench_stop(&b);
 }
@@ -852,6 +1029,11 @@ int main(void)
         cmocka_unit_test(waiting_sources_are_encoded_together),
         cmocka_unit_test(a_long_source_does_not_stop_a_running_stream),
         cmocka_unit_test(a_redraw_is_another_attempt_on_the_same_encoding),
+        cmocka_unit_test(a_kept_source_changes_nothing_but_the_work),
+        cmocka_unit_test(kept_sources_make_room_for_others),
+        cmocka_unit_test(a_source_encoded_ahead_is_found_ready),
+        cmocka_unit_test(encoding_ahead_delays_nobody),
+        cmocka_unit_test(too_many_ahead_give_way_to_the_newest),
         cmocka_unit_test(a_halted_sequence_gives_its_place_up),
         cmocka_unit_test(idle_jobs_give_up_memory_and_still_can_be_redrawn),
         cmocka_unit_test(scoring_equals_what_drawing_reported),

@@ -119,6 +119,57 @@ static void stage_times_sum_to_the_total(void **state)
     ink_catalog_free(c);
 }
 
+static void a_prepared_text_is_not_encoded_again(void **state)
+{
+    struct ink_catalog *c = fake_catalog_new(&(struct ink_catalog_options){ 0 }, many);
+    struct ink_rewrite_request rq = request("今天天气很好");
+    struct ink_task *task;
+    struct ink_err err;
+    struct fake_stream s;
+    (void)state;
+
+    assert_int_equal(ink_rewrite_prepare(c, &rq, &task, &err), INK_OK);
+    assert_int_equal(ink_task_wait(task, &err), INK_OK);
+    assert_int_equal(ink_task_result(task)->usage.tokens_input, 8);
+    assert_int_equal(ink_task_result(task)->n_candidates, 0);
+    assert_string_equal(ink_task_result(task)->source_cache, "miss");
+    ink_task_free(task);
+
+    static const char *const words[] = { "hit", "off", "hit" };
+    for (int i = 0; i < 3; i++) {
+        rq.fresh = i == 1;
+        task = start(c, &rq);
+        fake_read_all(task, &s);
+        assert_int_equal(s.status, INK_OK);
+        assert_string_equal(ink_task_result(task)->source_cache, words[i]);
+        ink_task_free(task);
+    }
+    assert_int_equal(stats(c).encoder_passes, 2);
+
+    rq.text = ink_slice_of("  ");
+    assert_int_equal(ink_rewrite_prepare(c, &rq, &task, &err), INK_INVALID);
+    assert_string_equal(err.param, "text");
+    ink_catalog_free(c);
+}
+
+static void a_prepared_text_may_be_given_up(void **state)
+{
+    fake_model_options = (struct fake_options){ .layer_us = 50000 };
+    struct ink_catalog *c = fake_catalog_new(&(struct ink_catalog_options){ 0 }, many);
+    struct ink_rewrite_request rq = request("今天天气很好");
+    struct ink_task *task;
+    struct ink_err err;
+    (void)state;
+
+    assert_int_equal(ink_rewrite_prepare(c, &rq, &task, &err), INK_OK);
+    nap_ms(20);
+    ink_task_free(task);
+    for (int64_t end = ink_clock_ms() + 5000; stats(c).jobs_cancelled != 1 && ink_clock_ms() < end;)
+        nap_ms(5);
+    assert_int_equal(stats(c).jobs_cancelled, 1);
+    ink_catalog_free(c);
+}
+
 static void a_seed_repeats_whatever_else_runs(void **state)
 {
     struct ink_catalog *c =
@@ -219,7 +270,8 @@ static void duplicates_are_redrawn_then_reported(void **state)
         ink_task_free(task);
     }
     assert_true(n_reset > 40);
-    assert_int_equal(stats(c).encoder_passes, 40);
+    assert_int_equal(stats(c).encoder_passes, 1); /* 40 times the same source */
+    assert_int_equal(stats(c).encoder_reuses, 39);
     ink_catalog_free(c);
 }
 
@@ -957,6 +1009,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rewrite_gives_distinct_candidates_and_a_full_result),
+        cmocka_unit_test(a_prepared_text_is_not_encoded_again),
+        cmocka_unit_test(a_prepared_text_may_be_given_up),
         cmocka_unit_test(stage_times_sum_to_the_total),
         cmocka_unit_test(a_seed_repeats_whatever_else_runs),
         cmocka_unit_test(without_a_seed_one_is_drawn_and_repeats_the_answer),
