@@ -136,6 +136,7 @@ struct progress {
     const char *verb;
     const char *unit;
     int64_t start_ns, drawn_ns;
+    int64_t from; /* done before the start, which says nothing about the speed; 0 */
     bool visible;
 };
 

@@ -1,7 +1,8 @@
-/* `inkstone rewrite`: one text, or standard input line by line. */
+/* `inkstone rewrite`: one text, standard input line by line, or a file into another. */
 #include "cli/cli.h"
 
 #include "cli/model_open.h"
+#include "cli/rewrite_files.h"
 #include "cli/rewrite_lines.h"
 #include "server/answer.h"
 #include "server/rewrite_json.h"
@@ -27,6 +28,7 @@ struct rewrite_options {
     bool json, jsonl, unordered;
     int parallel;
     struct option_ids source_ids;
+    struct rewrite_files_options files;
 };
 
 #define TO(member) offsetof(struct rewrite_options, member)
@@ -71,8 +73,20 @@ static const struct option_row rows[] = {
       "standard input has a JSON string or {\"text\", options} a line", TO(jsonl) },
     { "unordered", 0, OPTION_FLAG, NULL, 0, 0, NULL, "with \"-\": print answers as they finish",
       TO(unordered) },
-    { "parallel", 0, OPTION_INT, "N", 1, 1024, "64", "with \"-\": rewrites computed together",
-      TO(parallel) },
+    { "parallel", 0, OPTION_INT, "N", 1, 1024, "64",
+      "with \"-\" or --input: rewrites computed together", TO(parallel) },
+    { "input", 'i', OPTION_STRING, "FILE", 0, 0, NULL,
+      "rewrite a file: .csv, .tsv, .jsonl, .ndjson, or .txt with a text a line", TO(files.input) },
+    { "column", 0, OPTION_STRING, "NAME", 0, 0, "text", "column or field of --input with the text",
+      TO(files.column) },
+    { "output", 'o', OPTION_STRING, "FILE", 0, 0, NULL,
+      "with --input: where the rows go; .csv, .tsv, .jsonl or .ndjson", TO(files.output) },
+    { "resume", 0, OPTION_FLAG, NULL, 0, 0, NULL, "go on with an --output that exists",
+      TO(files.resume) },
+    { "retry-failed", 0, OPTION_FLAG, NULL, 0, 0, NULL,
+      "with --resume: try rows that have no rewrite again", TO(files.retry_failed) },
+    { "force", 0, OPTION_FLAG, NULL, 0, 0, NULL, "begin an --output that exists anew",
+      TO(files.force) },
     { 0 },
 };
 
@@ -82,9 +96,15 @@ static const char notes[] =
     "With \"-\" every line of standard input is one text. Each gives one line of JSON with its \"index\" (from 0), in\n"
     "the order of the input; a line that fails gives {\"index\", \"error\"} in its place, and the exit status is 1.\n"
     "\n"
+    "--input writes every row as it stands and, behind it, the columns rewrite_1 to rewrite_N, rewrite_seed and\n"
+    "rewrite_error; in JSON Lines the fields \"rewrites\", \"rewrite_seed\" and, where a row failed, \"rewrite_error\".\n"
+    "Ctrl-C, a full disk or a crash lose a few rows at most: the same command with --resume goes on, with the same\n"
+    "texts as if it had never stopped. Other fields of a row are data and never options.\n"
+    "\n"
     "  inkstone rewrite \"这家餐厅的味道非常好，服务也很周到。\"\n"
     "  inkstone rewrite -n 1 --json \"这件衣服的质量很好，价格也不贵。\" | jq -r '.rewrites[0].text'\n"
-    "  inkstone rewrite --seed 1 - <reviews.txt >rewrites.jsonl\n";
+    "  inkstone rewrite --seed 1 - <reviews.txt >rewrites.jsonl\n"
+    "  inkstone rewrite --input reviews.csv --column text --output rewritten.csv --resume\n";
 
 static void set_request(const struct rewrite_options *o, struct ink_rewrite_call *call)
 {
@@ -222,21 +242,51 @@ static int rewrite_one(const struct rewrite_options *o, struct ink_catalog *cata
 
 /* --- the command -------------------------------------------------------------------------------- */
 
+static int check_files(const struct command *self, const struct rewrite_options *o,
+                       const struct arguments *args)
+{
+    const struct rewrite_files_options *f = &o->files;
+
+    if (!f->input)
+        return f->output || f->column || f->resume || f->retry_failed || f->force
+                   ? cli_usage_error(self,
+                                     "--output, --column, --resume, --retry-failed and --force go "
+                                     "with --input FILE")
+                   : CLI_OK;
+    if (!f->output)
+        return cli_usage_error(self, "--input needs --output FILE");
+    if (args->n > 0 || o->source_ids.n >= 0)
+        return cli_usage_error(self, "give either --input or a text");
+    if (o->json || o->jsonl || o->unordered)
+        return cli_usage_error(
+            self,
+            "--json, --jsonl and --unordered do not go with --input: the files' names say it");
+    if (f->resume && f->force)
+        return cli_usage_error(self, "--resume goes on with the output, --force begins anew");
+    if (f->retry_failed && !f->resume)
+        return cli_usage_error(self, "--retry-failed goes with --resume");
+    return CLI_OK;
+}
+
 /* What the table cannot say; CLI_OK when the command line makes sense. */
 static int check(const struct command *self, const struct rewrite_options *o,
                  const struct arguments *args)
 {
     bool has_ids = o->source_ids.n >= 0;
     bool lines = args->n == 1 && strcmp(args->at[0], "-") == 0;
+    int status = check_files(self, o, args);
 
+    if (status != CLI_OK)
+        return status;
     if (args->n > 1)
         return cli_usage_error(
             self,
             "%d texts given; put one text in quotes, or many in lines of standard input "
             "with \"-\"",
             args->n);
-    if (args->n == 0 && !has_ids && !o->jsonl)
-        return cli_usage_error(self, "no text given; write one, or \"-\" for standard input");
+    if (args->n == 0 && !has_ids && !o->jsonl && !o->files.input)
+        return cli_usage_error(
+            self, "no text given; write one, \"-\" for standard input, or --input FILE");
     if (has_ids && (args->n > 0 || o->jsonl))
         return cli_usage_error(self, "give either --source-ids or a text");
     if (o->jsonl && args->n > 0 && !lines)
@@ -273,14 +323,25 @@ static int run(const struct command *self, int argc, char **argv)
     if (status != CLI_OK)
         return status;
 
+    struct rewrite_files *files = NULL;
     bool lines = o.jsonl || (args.n == 1 && strcmp(args.at[0], "-") == 0);
-    struct ink_catalog_options co = { .prompt = o.prompt, .n_parallel = lines ? o.parallel : o.n };
-    if (model_open(&o.model, INK_CAN_REWRITE, &co, &catalog, &served, &err) != INK_OK)
-        return cli_fail_json(&err, o.json);
+    struct ink_catalog_options co = { .prompt = o.prompt,
+                                      .n_parallel = lines || o.files.input ? o.parallel : o.n };
 
     set_request(&o, &call);
+    o.files.n_parallel = o.parallel;
+    if (o.files.input && rewrite_files_open(&o.files, &call, &files, &err) != INK_OK)
+        return cli_fail(&err);
+    if (model_open(&o.model, INK_CAN_REWRITE, &co, &catalog, &served, &err) != INK_OK) {
+        rewrite_files_close(files);
+        return cli_fail_json(&err, o.json);
+    }
+
     interrupt_catch();
-    if (lines) {
+    if (files) {
+        status = rewrite_files_run(files, catalog, served);
+        rewrite_files_close(files);
+    } else if (lines) {
         status = rewrite_lines(catalog, served, &call,
                                &(struct rewrite_lines_options){ o.jsonl, o.unordered, o.parallel });
         status = cli_finish(status);
@@ -296,7 +357,7 @@ static int run(const struct command *self, int argc, char **argv)
 const struct command cmd_rewrite = {
     .name = "rewrite",
     .summary = "Writes a text anew in other words, keeping its meaning",
-    .usage = "[OPTION]... TEXT|-",
+    .usage = "[OPTION]... TEXT|-|--input FILE --output FILE",
     .notes = notes,
     .options = rows,
     .run = run,

@@ -11,10 +11,16 @@ enum { READ_BYTES = 64 * 1024 };
 
 void lines_init(struct line_reader *r, int fd)
 {
+    lines_init_records(r, fd, LINES_MAX, 0);
+}
+
+void lines_init_records(struct line_reader *r, int fd, size_t max, char delimiter)
+{
     struct stat sb;
 
-    *r = (struct line_reader){ .fd = fd };
-    ink_buf_init(&r->buf, LINES_MAX + 2 * READ_BYTES);
+    *r = (struct line_reader){ .fd = fd, .max = max };
+    csv_scan_init(&r->scan, delimiter);
+    ink_buf_init(&r->buf, max + 2 * READ_BYTES);
     if (fstat(fd, &sb) == 0 && S_ISREG(sb.st_mode))
         r->total = sb.st_size;
 }
@@ -35,7 +41,7 @@ void lines_fill(struct line_reader *r)
         r->buf.len -= r->at;
         r->at = 0;
     }
-    /* A pending line is at most LINES_MAX long, so there is always room for one read. */
+    /* A pending line is at most `max` long, so there is always room for one read. */
     if (ink_buf_reserve(&r->buf, READ_BYTES) != INK_OK) {
         r->failed = ENOMEM;
         r->ended = true;
@@ -63,17 +69,39 @@ static void consume(struct line_reader *r, size_t len)
     r->scanned = 0;
 }
 
+bool lines_skip(struct line_reader *r, const char *bytes)
+{
+    size_t len = strlen(bytes);
+
+    if (r->buf.len - r->at < len || memcmp(r->buf.ptr + r->at, bytes, len) != 0)
+        return false;
+    consume(r, len);
+    return true;
+}
+
+/* The '\n' that ends the line, as far as there are bytes. */
+static const char *find_end(struct line_reader *r, const char *start, size_t have)
+{
+    const char *from = start + r->scanned;
+    size_t n;
+
+    if (r->scan.delimiter == 0)
+        return memchr(from, '\n', have - r->scanned);
+    n = csv_scan(&r->scan, from, have - r->scanned);
+    return n > 0 ? from + n - 1 : NULL;
+}
+
 enum line_state lines_next(struct line_reader *r, struct ink_slice *line)
 {
     const char *start = r->buf.ptr + r->at;
     size_t have = r->buf.len - r->at;
-    const char *end = memchr(start + r->scanned, '\n', have - r->scanned);
+    const char *end = find_end(r, start, have);
     bool last = !end && r->ended;
     size_t len = end ? (size_t)(end - start) : have;
 
     r->scanned = have;
     if (!end && !last) {
-        if (len <= LINES_MAX)
+        if (len <= r->max)
             return LINE_AGAIN;
         consume(r, len);
         r->skipping = true;
@@ -82,8 +110,11 @@ enum line_state lines_next(struct line_reader *r, struct ink_slice *line)
     if (last && len == 0 && !r->skipping)
         return LINE_END;
 
+    r->whole = end != NULL;
+    r->unclosed = !end && r->scan.state == CSV_QUOTED;
     consume(r, len + (end ? 1 : 0));
-    if (r->skipping || len > LINES_MAX) {
+    csv_scan_init(&r->scan, r->scan.delimiter);
+    if (r->skipping || len > r->max) {
         r->skipping = false;
         return LINE_TOO_LONG;
     }

@@ -41,7 +41,7 @@ static void describe(const struct progress *p, int64_t done, int64_t total, int6
                      size_t cap)
 {
     double seconds = (double)(now - p->start_ns) / 1e9;
-    double rate = seconds > 0 ? (double)done / seconds : 0;
+    double rate = seconds > 0 ? (double)(done - p->from) / seconds : 0;
     char amount[64], speed[64] = "", left[48] = "", b1[24];
 
     if (total > 0)
