@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WANTED_MS = 100 }; /* how often to ask whether the score is still wanted */
+
 /* Ids from text or as given; the caller frees out->ids whatever the status. */
 static enum ink_status read_side(const struct ink_served *served, const char *name,
                                  struct ink_slice text, const int32_t *ids, int n_ids, int max,
@@ -57,8 +59,9 @@ static void push_id(struct ink_tokens *t, int32_t id)
     t->ids[t->n++] = id;
 }
 
-/* Waits for the job; its own end is the status. */
-static enum ink_status wait_for(struct ink_job *job, struct ink_err *err)
+/* Waits for the job; its own end is the status. One that nobody wants any more is cancelled, which also ends it. */
+static enum ink_status wait_for(struct ink_job *job, const struct ink_score_request *rq,
+                                struct ink_err *err)
 {
     for (;;) {
         uint64_t seen = ink_job_version(job);
@@ -70,7 +73,9 @@ static enum ink_status wait_for(struct ink_job *job, struct ink_err *err)
                 *err = st.result;
             return st.result.code;
         }
-        (void)ink_job_wait(job, seen, 1000);
+        if (rq->is_unwanted && rq->is_unwanted(rq->unwanted_arg))
+            ink_job_cancel(job);
+        (void)ink_job_wait(job, seen, WANTED_MS);
     }
 }
 
@@ -148,7 +153,7 @@ enum ink_status ink_score(struct ink_catalog *catalog, const struct ink_score_re
     });
     st = ink_lane_submit(served->lane, job, err);
     if (st == INK_OK)
-        st = wait_for(job, err);
+        st = wait_for(job, rq, err);
     if (st != INK_OK)
         goto out;
     *out = (struct ink_score_result){ .model = served->name,

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "task/task.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ink_catalog;
@@ -16,6 +17,9 @@ struct ink_score_request {
     const int32_t *source_ids, *target_ids; /* instead of text, used exactly as given */
     int n_source_ids, n_target_ids;         /* -1: not given */
     int n_top;                              /* best alternatives per target token: 0..20 */
+    bool (*is_unwanted)(
+        void *arg); /* asked now and then: the caller does not wait any more. NULL: it does */
+    void *unwanted_arg;
 };
 
 struct ink_score_result {
@@ -27,7 +31,7 @@ struct ink_score_result {
     double sum_logprob;
 };
 
-/* Runs to the end; blocking. Release the result with ink_score_release(). */
+/* Runs to the end, or to INK_CANCELLED soon after it is unwanted; blocking. Release the result with ink_score_release(). */
 INK_NODISCARD enum ink_status ink_score(struct ink_catalog *catalog,
                                         const struct ink_score_request *rq,
                                         struct ink_score_result *out, struct ink_err *err);

@@ -45,6 +45,24 @@ class LostClients(inkhttp.Case):
     def test_plain(self):
         self.lose(LONG, self.until_running)
 
+    def test_score(self):
+        # A score alone takes a moment only; behind these it waits in the queue.
+        socks = [self.server.raw() for _ in range(8)]
+        for s in socks:
+            s.sendall(raw_post(LONG))
+        self.until_running(None)
+        ids = {"source_ids": [5] * 500, "target_ids": [7] * 500}
+        cancelled = self.server.metric("inkstone_jobs_cancelled_total")
+        score = self.server.raw()
+        score.sendall(raw_post(ids, "/v1/score"))
+        wait_until(lambda: self.server.metric("inkstone_http_running") == 9, "the score to be taken")
+        score.close()
+        wait_until(lambda: self.server.metric("inkstone_http_running") == 8, "the loss to be noticed", 5 * inkhttp.SLOW)
+        self.assertEqual(self.server.metric("inkstone_jobs_cancelled_total"), cancelled + 1)
+        for s in socks:
+            s.close()
+        wait_until(lambda: self.running() == 0 and self.server.metric("inkstone_http_running") == 0, "all to end", 10 * inkhttp.SLOW)
+
     def test_stream_before_reading(self):
         self.lose({**LONG, "stream": True}, self.until_running)
 
