@@ -1,22 +1,66 @@
-/* A rewrite request out of JSON, field by field. What depends on the model is checked by ink_rewrite_start(). */
+/* A rewrite request out of JSON, by tables. What depends on the model is checked by ink_rewrite_start(). */
 #include "server/rewrite_json.h"
 
 #include "base/json.h"
-#include "base/utf8.h"
-#include "server/json_fields.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    TIMEOUT_MS_MAX = 3600 * 1000,
-    STOP_BYTES_MAX = 512, /* of one stop string */
-    SOURCE_IDS_MAX = 65536,
-    TOP_DEFAULT = 5,
-};
+enum { TIMEOUT_MS_MAX = 3600 * 1000, SOURCE_IDS_MAX = 65536, TOP_DEFAULT = 5 };
 
-static const int64_t seed_max = ((int64_t)1 << 53) - 1;
+static const char *const cache_words[] = { "auto", "refresh", "off", NULL };
+static const char *const long_input_words[] = { "reject", "truncate", NULL };
+
+static const struct field text_rows[] = {
+    { "text", FIELD_TEXT, FIELD_EITHER | FIELD_NOT_BLANK,
+      offsetof(struct ink_rewrite_call, rq.text), 0, 0, NULL, "The text to rewrite." },
+    { "source_ids", FIELD_IDS, FIELD_EITHER, offsetof(struct ink_rewrite_call, source_ids), 1,
+      SOURCE_IDS_MAX, NULL,
+      "Encoder input as token ids, used exactly as given: no prompt, nothing added." },
+};
+const struct fields rewrite_text_fields = FIELDS(text_rows);
+
+#define AT(member) offsetof(struct ink_rewrite_call, member)
+static const struct field option_rows[] = {
+    { "model", FIELD_NAME, FIELD_NO_DEFAULT, AT(rq.model), 0, 0, NULL,
+      "Which model; the first that can rewrite when left out." },
+    { "n", FIELD_INT, 0, AT(rq.n), 1, INK_REWRITE_N_MAX, NULL, "How many candidates." },
+    { "temperature", FIELD_NUMBER, 0, AT(rq.temperature), 0, 5, NULL,
+      "Higher is bolder; 0 always takes the likeliest token, and then has one candidate only." },
+    { "top_p", FIELD_NUMBER, FIELD_ABOVE, AT(rq.top_p), 0, 1, NULL,
+      "Draw from the likeliest tokens that have this probability together." },
+    { "top_k", FIELD_INT, 0, AT(rq.top_k), 0, INT_MAX, NULL,
+      "Draw from this many likeliest tokens; 0: from all." },
+    { "min_p", FIELD_NUMBER, 0, AT(rq.min_p), 0, 1, NULL,
+      "Leave out tokens less likely than this share of the likeliest." },
+    { "repetition_penalty", FIELD_NUMBER, 0, AT(rq.repetition_penalty), 0.1, 10, NULL,
+      "Above 1 makes tokens that were written already less likely." },
+    { "max_tokens", FIELD_INT, FIELD_MODEL_MAX, AT(rq.max_tokens), 1, 0, NULL,
+      "Of one candidate, the end token included; at most the model's max_output." },
+    { "seed", FIELD_LONG, FIELD_NO_DEFAULT, AT(seed), 0, 9007199254740991.0, NULL,
+      "The same seed gives the same answer; one is drawn and reported when left out." },
+    { "stop", FIELD_STRINGS, FIELD_NO_DEFAULT, AT(stop), 0, INK_STOP_MAX, NULL,
+      "A candidate ends before the first of these strings." },
+    { "stream", FIELD_BOOL, 0, AT(stream), 0, 0, NULL, "Answer with server-sent events." },
+    { "details", FIELD_BOOL, 0, AT(rq.details), 0, 0, NULL,
+      "Each candidate has its tokens with their probabilities." },
+    { "top", FIELD_INT, 0, AT(rq.n_top), 0, INK_TOP_MAX, NULL,
+      "With details: how many alternatives of each token." },
+    { "allow_same", FIELD_BOOL, 0, AT(rq.allow_same), 0, 0, NULL,
+      "A candidate may be the source itself." },
+    { "scripts", FIELD_NAME, FIELD_NO_DEFAULT, AT(rq.scripts), 0, 0, NULL,
+      "Which part of the vocabulary is written: all, or zh; zh for a Chinese text when left out." },
+    { "cache", FIELD_WORD, 0, AT(cache), 0, 0, cache_words, "How the result cache is used." },
+    { "on_long_input", FIELD_WORD, 0, AT(rq.on_long_input), 0, 0, long_input_words,
+      "What to do with a text that is longer than the model takes." },
+    { "timeout_ms", FIELD_INT, 0, AT(rq.timeout_ms), 1, TIMEOUT_MS_MAX, NULL,
+      "Deadline, from admission; 504 when it is missed." },
+    { "linger_ms", FIELD_INT, 0, AT(linger_ms), 0, INK_LINGER_MS_MAX, NULL,
+      "With stream: how long the stream outlives its last reader, to be resumed." },
+};
+#undef AT
+const struct fields rewrite_option_fields = FIELDS(option_rows);
 
 void ink_rewrite_call_init(struct ink_rewrite_call *call)
 {
@@ -25,184 +69,70 @@ void ink_rewrite_call_init(struct ink_rewrite_call *call)
     call->rq.timeout_ms = INK_REWRITE_TIMEOUT_MS;
     call->rq.n_top = TOP_DEFAULT;
     call->cache = INK_CACHE_AUTO;
+    call->seed = -1;
 }
 
 void ink_rewrite_call_release(struct ink_rewrite_call *call)
 {
-    free(call->source_ids);
-    call->source_ids = NULL;
+    free(call->source_ids.ids);
+    call->source_ids.ids = NULL;
     call->rq.source_ids = NULL;
-}
-
-/* How many bytes of a wrong word an error shows: whole characters. */
-static int shown_len(const char *word)
-{
-    size_t len = strlen(word);
-
-    return (int)ink_utf8_complete_prefix(word, len < 40 ? len : 40);
 }
 
 enum ink_status ink_cache_mode_parse(const char *word, enum ink_cache_mode *out,
                                      struct ink_err *err)
 {
-    static const char *const words[] = { "auto", "refresh", "off" };
+    unsigned place;
+    enum ink_status st = field_word("cache", cache_words, word, &place, err);
 
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(word, words[i]) == 0) {
-            *out = (enum ink_cache_mode)i;
-            return INK_OK;
-        }
-    }
-    return ink_err_param(err, INK_INVALID, "cache", "invalid_value",
-                         "cache: '%.*s' is not auto, refresh or off", shown_len(word), word);
+    if (st == INK_OK)
+        *out = (enum ink_cache_mode)place;
+    return st;
 }
 
-static bool is_blank(const char *s, size_t len)
+static void take_stop(struct ink_rewrite_request *rq, const json_t *stop)
 {
-    for (size_t i = 0; i < len; i++) {
-        if (strchr(" \t\r\n", s[i]) == NULL)
-            return false;
-    }
-    return true;
-}
-
-static enum ink_status read_text(struct ink_rewrite_call *call, const json_t *obj, bool need_text,
-                                 struct ink_err *err)
-{
-    const char *text = NULL;
-    size_t len = 0;
-    enum ink_status st = ink_json_string(obj, "text", &text, &len, err);
-
-    if (st != INK_OK)
-        return st;
-    st = field_ids(obj, "source_ids", SOURCE_IDS_MAX, &call->source_ids, &call->rq.n_source_ids,
-                   err);
-    if (st != INK_OK)
-        return st;
-    call->rq.source_ids = call->source_ids;
-    if (text && call->source_ids)
-        return ink_err_param(err, INK_INVALID, "source_ids", "invalid_value",
-                             "source_ids: give either text or source_ids");
-    if (!text)
-        return need_text && !call->source_ids
-                   ? ink_err_param(err, INK_INVALID, "text", "invalid_value",
-                                   "text: missing; it is required")
-                   : INK_OK;
-    if (is_blank(text, len))
-        return ink_err_param(err, INK_INVALID, "text", "invalid_value",
-                             "text: empty; write what to rewrite");
-    call->rq.text = (struct ink_slice){ text, len };
-    return INK_OK;
-}
-
-static enum ink_status add_stop(struct ink_rewrite_request *rq, const json_t *value,
-                                struct ink_err *err)
-{
-    if (!json_is_string(value))
-        return ink_err_param(err, INK_INVALID, "stop", "invalid_value",
-                             "stop: must be a string or an array of strings");
-
-    size_t len = json_string_length(value);
-    if (len < 1 || len > STOP_BYTES_MAX)
-        return ink_err_param(err, INK_INVALID, "stop", "invalid_value",
-                             "stop: a string of %zu bytes; 1 to %d are possible", len,
-                             STOP_BYTES_MAX);
-    rq->stop[rq->n_stop++] = (struct ink_slice){ json_string_value(value), len };
-    return INK_OK;
-}
-
-static enum ink_status read_stop(struct ink_rewrite_request *rq, const json_t *obj,
-                                 struct ink_err *err)
-{
-    const json_t *stop = json_object_get(obj, "stop");
-
-    if (!stop || json_is_null(stop))
-        return INK_OK;
     rq->n_stop = 0;
-    if (!json_is_array(stop))
-        return add_stop(rq, stop, err);
-    if (json_array_size(stop) > INK_STOP_MAX)
-        return ink_err_param(err, INK_INVALID, "stop", "invalid_value",
-                             "stop: %zu strings; at most %d", json_array_size(stop), INK_STOP_MAX);
+    if (json_is_string(stop)) {
+        rq->stop[rq->n_stop++] =
+            (struct ink_slice){ json_string_value(stop), json_string_length(stop) };
+        return;
+    }
     for (size_t i = 0; i < json_array_size(stop); i++) {
-        enum ink_status st = add_stop(rq, json_array_get(stop, i), err);
+        const json_t *s = json_array_get(stop, i);
 
-        if (st != INK_OK)
-            return st;
+        rq->stop[rq->n_stop++] = (struct ink_slice){ json_string_value(s), json_string_length(s) };
     }
-    return INK_OK;
 }
 
-static enum ink_status read_sampling(struct ink_rewrite_request *rq, const json_t *obj,
-                                     struct ink_err *err)
+void ink_rewrite_call_finish(struct ink_rewrite_call *call)
 {
-    int64_t seed = -1;
-    enum ink_status st;
+    struct ink_rewrite_request *rq = &call->rq;
 
-    if ((st = field_int(obj, "n", 1, INK_REWRITE_N_MAX, &rq->n, err)) != INK_OK ||
-        (st = ink_json_number(obj, "temperature", 0, 5, &rq->temperature, err)) != INK_OK ||
-        (st = ink_json_number(obj, "top_p", 0, 1, &rq->top_p, err)) != INK_OK ||
-        (st = ink_json_number(obj, "min_p", 0, 1, &rq->min_p, err)) != INK_OK ||
-        (st = field_int(obj, "top_k", 0, INT_MAX, &rq->top_k, err)) != INK_OK ||
-        (st = ink_json_number(obj, "repetition_penalty", 0.1, 10, &rq->repetition_penalty, err)) !=
-            INK_OK ||
-        (st = ink_json_int(obj, "seed", 0, seed_max, &seed, err)) != INK_OK)
-        return st;
-    if (!(rq->top_p > 0))
-        return ink_err_param(err, INK_INVALID, "top_p", "invalid_value",
-                             "top_p: 0 is not above 0 and at most 1");
-    if (seed >= 0) {
+    if (call->source_ids.ids) {
+        rq->source_ids = call->source_ids.ids;
+        rq->n_source_ids = call->source_ids.n;
+    }
+    if (call->seed >= 0) {
         rq->has_seed = true;
-        rq->seed = (uint64_t)seed;
+        rq->seed = (uint64_t)call->seed;
     }
-    /* The upper bound is the model's, and the task says it. */
-    return field_int(obj, "max_tokens", INT_MIN, INT_MAX, &rq->max_tokens, err);
-}
-
-static enum ink_status read_words(struct ink_rewrite_call *call, const json_t *obj,
-                                  struct ink_err *err)
-{
-    const char *cache = NULL, *long_input = NULL;
-    size_t len;
-    enum ink_status st;
-
-    if ((st = ink_json_string(obj, "model", &call->rq.model, &len, err)) != INK_OK ||
-        (st = ink_json_string(obj, "scripts", &call->rq.scripts, &len, err)) != INK_OK ||
-        (st = ink_json_string(obj, "cache", &cache, &len, err)) != INK_OK ||
-        (st = ink_json_string(obj, "on_long_input", &long_input, &len, err)) != INK_OK)
-        return st;
-    if (cache && (st = ink_cache_mode_parse(cache, &call->cache, err)) != INK_OK)
-        return st;
-    if (!long_input)
-        return INK_OK;
-    if (strcmp(long_input, "reject") == 0)
-        call->rq.on_long_input = INK_LONG_REJECT;
-    else if (strcmp(long_input, "truncate") == 0)
-        call->rq.on_long_input = INK_LONG_TRUNCATE;
-    else
-        return ink_err_param(err, INK_INVALID, "on_long_input", "invalid_value",
-                             "on_long_input: '%.*s' is not reject or truncate",
-                             shown_len(long_input), long_input);
-    return INK_OK;
+    if (call->stop)
+        take_stop(rq, call->stop);
 }
 
 enum ink_status ink_rewrite_call_read(struct ink_rewrite_call *call, const json_t *obj,
                                       bool need_text, struct ink_err *err)
 {
-    struct ink_rewrite_request *rq = &call->rq;
     enum ink_status st;
 
     if (!json_is_object(obj))
         return ink_err_param(err, INK_INVALID, "", "invalid_json",
                              "the request must be a JSON object such as {\"text\":\"...\"}");
-    if ((st = read_text(call, obj, need_text, err)) != INK_OK ||
-        (st = read_words(call, obj, err)) != INK_OK ||
-        (st = read_sampling(rq, obj, err)) != INK_OK || (st = read_stop(rq, obj, err)) != INK_OK ||
-        (st = ink_json_bool(obj, "stream", &call->stream, err)) != INK_OK ||
-        (st = ink_json_bool(obj, "details", &rq->details, err)) != INK_OK ||
-        (st = ink_json_bool(obj, "allow_same", &rq->allow_same, err)) != INK_OK ||
-        (st = field_int(obj, "top", 0, INK_TOP_MAX, &rq->n_top, err)) != INK_OK ||
-        (st = field_int(obj, "timeout_ms", 1, TIMEOUT_MS_MAX, &rq->timeout_ms, err)) != INK_OK)
-        return st;
-    return field_int(obj, "linger_ms", 0, INK_LINGER_MS_MAX, &call->linger_ms, err);
+    st = fields_read(&rewrite_text_fields, obj, !need_text, call, err);
+    if (st == INK_OK)
+        st = fields_read(&rewrite_option_fields, obj, false, call, err);
+    if (st == INK_OK)
+        ink_rewrite_call_finish(call);
+    return st;
 }

@@ -2,6 +2,7 @@
 #define SERVER_REWRITE_JSON_H
 
 #include "base/status.h"
+#include "server/fields.h"
 #include "task/rewrite.h"
 
 #include <jansson.h>
@@ -20,8 +21,17 @@ struct ink_rewrite_call {
     bool stream;
     enum ink_cache_mode cache;
     int linger_ms;
-    int32_t *source_ids; /* owned; what rq.source_ids points to */
+
+    /* As they were read; rq has them too. */
+    struct field_ids source_ids; /* owned */
+    int64_t seed;                /* -1: not given */
+    const json_t *stop;          /* NULL: not given */
 };
+
+/* The tables behind it, into struct ink_rewrite_call: what to rewrite, and how. For other bodies that begin with one. */
+extern const struct fields rewrite_text_fields, rewrite_option_fields;
+/* Of a body that begins with one and was read by body_read(): the last step. */
+void ink_rewrite_call_finish(struct ink_rewrite_call *call);
 
 /* The contract's defaults, with the default deadline of 30 s. */
 void ink_rewrite_call_init(struct ink_rewrite_call *call);

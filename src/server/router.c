@@ -7,17 +7,29 @@
 enum { MIB = 1024 * 1024 };
 
 const struct route routes[] = {
-    /* method path          handler         body      flags */
-    { "POST", "/v1/rewrite", route_rewrite, 1 * MIB, ROUTE_MODEL | ROUTE_JSON },
-    { "POST", "/v1/score", route_score, 1 * MIB, ROUTE_MODEL | ROUTE_JSON | ROUTE_SLOW },
-    { "POST", "/v1/tokenize", route_tokenize, 1 * MIB, ROUTE_MODEL | ROUTE_JSON },
-    { "GET", "/v1/streams/{id}", route_stream_resume, 0, 0 },
-    { "DELETE", "/v1/streams/{id}", route_stream_delete, 0, 0 },
-    { "GET", "/v1/models", route_models, 0, ROUTE_INLINE | ROUTE_MODEL | ROUTE_QUIET },
-    { "GET", "/health", route_health, 0, ROUTE_OPEN | ROUTE_INLINE | ROUTE_QUIET },
-    { "GET", "/ready", route_ready, 0, ROUTE_OPEN | ROUTE_INLINE | ROUTE_QUIET },
-    { "GET", "/metrics", route_metrics, 0, ROUTE_INLINE | ROUTE_QUIET },
-    { "GET", "/", route_page, 0, ROUTE_OPEN | ROUTE_INLINE | ROUTE_QUIET },
+    /* method, path, handler, body, flags, about, takes, gives */
+    { "POST", "/v1/rewrite", route_rewrite, 1 * MIB, ROUTE_MODEL | ROUTE_JSON,
+      "Rewrites a text several times.", &rewrite_body, "Rewrite" },
+    { "GET", "/v1/streams/{id}", route_stream_resume, 0, 0,
+      "Reads a stream that lingers, from behind Last-Event-ID on.", NULL, "text/event-stream" },
+    { "DELETE", "/v1/streams/{id}", route_stream_delete, 0, 0, "Cancels a stream that lingers.",
+      NULL, "StreamEnd" },
+    { "POST", "/v1/score", route_score, 1 * MIB, ROUTE_MODEL | ROUTE_JSON | ROUTE_SLOW,
+      "Log-probability of each token of a target, given a source.", &score_body, "Score" },
+    { "POST", "/v1/tokenize", route_tokenize, 1 * MIB, ROUTE_MODEL | ROUTE_JSON,
+      "Token ids of a text, or the text of token ids.", &tokenize_body, "Tokens" },
+    { "GET", "/v1/models", route_models, 0, ROUTE_INLINE | ROUTE_MODEL | ROUTE_QUIET,
+      "The models that are served.", NULL, "Models" },
+    { "GET", "/health", route_health, 0, ROUTE_OPEN | ROUTE_INLINE | ROUTE_QUIET,
+      "Whether the server lives.", NULL, "Health" },
+    { "GET", "/ready", route_ready, 0, ROUTE_OPEN | ROUTE_INLINE | ROUTE_QUIET,
+      "Whether its models can be used: 503 while they load and while it drains.", NULL, "Ready" },
+    { "GET", "/metrics", route_metrics, 0, ROUTE_INLINE | ROUTE_QUIET,
+      "Counters as Prometheus text.", NULL, "text/plain" },
+    { "GET", "/openapi.json", route_openapi, 0, ROUTE_INLINE | ROUTE_QUIET,
+      "This API as an OpenAPI document.", NULL, "OpenAPI" },
+    { "GET", "/", route_page, 0, ROUTE_OPEN | ROUTE_INLINE | ROUTE_QUIET, "The page.", NULL,
+      "text/html" },
 };
 const size_t routes_n = sizeof(routes) / sizeof(routes[0]);
 

@@ -10,6 +10,7 @@
  * The table of everything the server answers. A handler runs on a worker, or with ROUTE_INLINE on an io thread, where
  * it must not wait. It sets the reply (reply.h) or returns why not.
  */
+struct body;
 struct request;
 
 typedef enum ink_status route_fn(struct request *rq, struct ink_err *err);
@@ -29,6 +30,9 @@ struct route {
     route_fn *run;
     size_t body_max; /* bytes */
     unsigned flags;
+    const char *about;        /* one line, for openapi.json */
+    const struct body *takes; /* the JSON object it reads, or NULL */
+    const char *gives;        /* a shape of openapi.c, or a media type */
 };
 
 enum { ROUTES_MAX = 32, ROUTE_ALLOW_CAP = 64 };
@@ -40,11 +44,13 @@ extern const size_t routes_n;
 /* HEAD finds GET's row. NULL: none; then `allow` has the methods the path does answer ("" when it is unknown). */
 const struct route *route_find(const char *method, const char *path, char allow[ROUTE_ALLOW_CAP]);
 
-/* Handlers, one file per API. */
+/* Handlers and bodies, one file per API. */
 route_fn route_rewrite, route_score, route_tokenize; /* routes_native.c */
 route_fn route_stream_resume, route_stream_delete;
+extern const struct body rewrite_body, score_body, tokenize_body;
 route_fn route_models;                             /* routes_openai.c */
 route_fn route_health, route_ready, route_metrics; /* routes_ops.c */
+route_fn route_openapi;                            /* openapi.c */
 route_fn route_page;                               /* routes_page.c */
 
 /* routes_page.c: whether the page has a file of this path. */

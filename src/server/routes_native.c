@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "server/answer.h"
-#include "server/json_fields.h"
+#include "server/fields.h"
 #include "server/reply.h"
 #include "server/request.h"
 #include "server/rewrite_json.h"
@@ -109,6 +109,19 @@ static enum ink_status native_fail(struct stream_log *log, const struct ink_err 
 
 static const struct dialect native_dialect = { native_event, native_fail };
 
+static void init_rewrite(void *call)
+{
+    ink_rewrite_call_init(call);
+}
+
+/* The tables that ink_rewrite_call_read() uses. */
+const struct body rewrite_body = {
+    .name = "RewriteRequest",
+    .tables = { &rewrite_text_fields, &rewrite_option_fields },
+    .size = sizeof(struct ink_rewrite_call),
+    .init = init_rewrite,
+};
+
 static enum ink_status start_rewrite(struct request *rq, const struct ink_rewrite_call *call,
                                      struct ink_err *err)
 {
@@ -175,38 +188,72 @@ enum ink_status route_stream_delete(struct request *rq, struct ink_err *err)
 
 /* --- /v1/score --------------------------------------------------------------------------------- */
 
-static enum ink_status read_side(const json_t *doc, const char *text_name, const char *ids_name,
-                                 struct ink_slice *text, int32_t **ids, int *n, struct ink_err *err)
-{
-    const char *s = NULL;
-    size_t len = 0;
-    enum ink_status st = ink_json_string(doc, text_name, &s, &len, err);
+struct score_call {
+    struct ink_score_request ask;
+    struct field_ids source_ids, target_ids; /* owned */
+};
 
-    if (st == INK_OK)
-        st = field_ids(doc, ids_name, IDS_MAX, ids, n, err);
-    if (st != INK_OK)
-        return st;
-    if ((s != NULL) == (*ids != NULL))
-        return ink_err_param(err, INK_INVALID, text_name, "invalid_value",
-                             "%s: give either %s or %s", text_name, text_name, ids_name);
-    *text = (struct ink_slice){ s, len };
-    return INK_OK;
+#define AT(member) offsetof(struct score_call, member)
+static const struct field score_rows[] = {
+    { "source", FIELD_TEXT, FIELD_EITHER, AT(ask.source), 0, 0, NULL,
+      "Text, tokenized with the special tokens that the reference adds." },
+    { "source_ids", FIELD_IDS, FIELD_EITHER, AT(source_ids), 1, IDS_MAX, NULL,
+      "The source as token ids, used exactly as given." },
+    { "model", FIELD_NAME, FIELD_NO_DEFAULT, AT(ask.model), 0, 0, NULL,
+      "Which model; the first that can score when left out." },
+    { "target", FIELD_TEXT, FIELD_EITHER, AT(ask.target), 0, 0, NULL,
+      "Text whose tokens are scored, the end token behind them." },
+    { "target_ids", FIELD_IDS, FIELD_EITHER, AT(target_ids), 1, IDS_MAX, NULL,
+      "The target as token ids, used exactly as given." },
+    { "top", FIELD_INT, 0, AT(ask.n_top), 0, INK_TOP_MAX, NULL,
+      "How many alternatives of each target token." },
+};
+#undef AT
+static const struct fields score_fields = FIELDS(score_rows);
+
+static void init_score(void *body)
+{
+    *(struct score_call *)body =
+        (struct score_call){ .ask = { .n_source_ids = -1, .n_target_ids = -1 } };
 }
 
-static enum ink_status score(struct request *rq, const json_t *doc, struct ink_score_request *ask,
-                             struct ink_err *err)
+const struct body score_body = { .name = "ScoreRequest",
+                                 .tables = { &score_fields },
+                                 .size = sizeof(struct score_call),
+                                 .init = init_score };
+
+static bool client_left(void *arg)
+{
+    const struct request *rq = arg;
+
+    return atomic_load(&rq->gone) || atomic_load(&rq->server->stopping);
+}
+
+static enum ink_status score(struct request *rq, struct score_call *call, struct ink_err *err)
 {
     struct ink_catalog *catalog = atomic_load(&rq->server->catalog);
+    struct ink_score_request *ask = &call->ask;
     struct ink_score_result result = { 0 };
     struct ink_served *served;
-    size_t len;
-    enum ink_status st;
+    enum ink_status st = ink_catalog_find(catalog, ask->model, INK_CAN_SCORE, &served, err);
 
-    if ((st = ink_json_string(doc, "model", &ask->model, &len, err)) != INK_OK ||
-        (st = field_int(doc, "top", 0, 20, &ask->n_top, err)) != INK_OK ||
-        (st = ink_catalog_find(catalog, ask->model, INK_CAN_SCORE, &served, err)) != INK_OK ||
-        (st = ink_score(catalog, ask, &result, err)) != INK_OK)
+    if (st != INK_OK)
         return st;
+    if (call->source_ids.ids) {
+        ask->source_ids = call->source_ids.ids;
+        ask->n_source_ids = call->source_ids.n;
+    }
+    if (call->target_ids.ids) {
+        ask->target_ids = call->target_ids.ids;
+        ask->n_target_ids = call->target_ids.n;
+    }
+    ask->is_unwanted = client_left;
+    ask->unwanted_arg = rq;
+    st = ink_score(catalog, ask, &result, err);
+    if (st != INK_OK) {
+        request_explain_end(rq->server, err);
+        return st;
+    }
     reply_json(rq, 200, ink_answer_score(served, &result));
     ink_score_release(&result);
     return INK_OK;
@@ -214,46 +261,60 @@ static enum ink_status score(struct request *rq, const json_t *doc, struct ink_s
 
 enum ink_status route_score(struct request *rq, struct ink_err *err)
 {
-    struct ink_score_request ask = { .n_source_ids = -1, .n_target_ids = -1 };
-    int32_t *source_ids = NULL, *target_ids = NULL;
+    struct score_call call;
     json_t *doc = NULL;
     enum ink_status st = read_body(rq, &doc, err);
 
     if (st != INK_OK)
         return st;
-    st = read_side(doc, "source", "source_ids", &ask.source, &source_ids, &ask.n_source_ids, err);
+    init_score(&call);
+    st = body_read(&score_body, doc, &call, err);
     if (st == INK_OK)
-        st = read_side(doc, "target", "target_ids", &ask.target, &target_ids, &ask.n_target_ids,
-                       err);
-    if (st == INK_OK) {
-        ask.source_ids = source_ids;
-        ask.target_ids = target_ids;
-        st = score(rq, doc, &ask, err);
-    }
-    free(source_ids);
-    free(target_ids);
+        st = score(rq, &call, err);
+    free(call.source_ids.ids);
+    free(call.target_ids.ids);
     json_decref(doc);
     return st;
 }
 
 /* --- /v1/tokenize ------------------------------------------------------------------------------ */
 
-static enum ink_status tokenize(struct request *rq, const struct ink_served *served,
-                                const json_t *doc, struct ink_err *err)
-{
-    const char *text = NULL;
-    size_t len = 0, n = 0;
-    bool add_special = true;
-    int32_t *ids = NULL;
-    enum ink_status st;
+struct tokenize_call {
+    struct ink_slice text;
+    struct field_ids ids; /* owned */
+    const char *model;
+    bool add_special;
+};
 
-    if ((st = ink_json_string(doc, "text", &text, &len, err)) != INK_OK ||
-        (st = ink_json_bool(doc, "add_special", &add_special, err)) != INK_OK)
-        return st;
-    if (!text)
-        return ink_err_param(err, INK_INVALID, "text", "invalid_value",
-                             "text: missing; give text, or ids to decode");
-    st = ink_tokenize(served, (struct ink_slice){ text, len }, add_special, &ids, &n, err);
+#define AT(member) offsetof(struct tokenize_call, member)
+static const struct field tokenize_rows[] = {
+    { "text", FIELD_TEXT, FIELD_EITHER, AT(text), 0, 0, NULL, "Text to turn into token ids." },
+    { "ids", FIELD_IDS, FIELD_EITHER, AT(ids), 1, IDS_MAX, NULL, "Token ids to turn into text." },
+    { "model", FIELD_NAME, FIELD_NO_DEFAULT, AT(model), 0, 0, NULL,
+      "Whose vocabulary; the first model's when left out." },
+    { "add_special", FIELD_BOOL, 0, AT(add_special), 0, 0, NULL,
+      "Add the special tokens that the reference adds, such as the end token." },
+};
+#undef AT
+static const struct fields tokenize_fields = FIELDS(tokenize_rows);
+
+static void init_tokenize(void *body)
+{
+    *(struct tokenize_call *)body = (struct tokenize_call){ .add_special = true };
+}
+
+const struct body tokenize_body = { .name = "TokenizeRequest",
+                                    .tables = { &tokenize_fields },
+                                    .size = sizeof(struct tokenize_call),
+                                    .init = init_tokenize };
+
+static enum ink_status tokenize(struct request *rq, const struct ink_served *served,
+                                const struct tokenize_call *call, struct ink_err *err)
+{
+    int32_t *ids = NULL;
+    size_t n = 0;
+    enum ink_status st = ink_tokenize(served, call->text, call->add_special, &ids, &n, err);
+
     if (st != INK_OK)
         return st;
     reply_json(rq, 200, ink_answer_tokens(served, ids, n));
@@ -262,11 +323,11 @@ static enum ink_status tokenize(struct request *rq, const struct ink_served *ser
 }
 
 static enum ink_status detokenize(struct request *rq, const struct ink_served *served,
-                                  const int32_t *ids, int n, struct ink_err *err)
+                                  const struct field_ids *ids, struct ink_err *err)
 {
     char *text = NULL;
     size_t len = 0;
-    enum ink_status st = ink_detokenize(served, ids, (size_t)n, &text, &len, err);
+    enum ink_status st = ink_detokenize(served, ids->ids, (size_t)ids->n, &text, &len, err);
 
     if (st != INK_OK)
         return st;
@@ -277,22 +338,21 @@ static enum ink_status detokenize(struct request *rq, const struct ink_served *s
 
 enum ink_status route_tokenize(struct request *rq, struct ink_err *err)
 {
+    struct tokenize_call call;
     struct ink_served *served;
-    const char *model = NULL;
-    size_t len;
-    int32_t *ids = NULL;
-    int n_ids = 0;
     json_t *doc = NULL;
     enum ink_status st = read_body(rq, &doc, err);
 
     if (st != INK_OK)
         return st;
-    if ((st = ink_json_string(doc, "model", &model, &len, err)) == INK_OK &&
-        (st = ink_catalog_find(atomic_load(&rq->server->catalog), model, 0, &served, err)) ==
-            INK_OK &&
-        (st = field_ids(doc, "ids", IDS_MAX, &ids, &n_ids, err)) == INK_OK)
-        st = ids ? detokenize(rq, served, ids, n_ids, err) : tokenize(rq, served, doc, err);
-    free(ids);
+    init_tokenize(&call);
+    st = body_read(&tokenize_body, doc, &call, err);
+    if (st == INK_OK)
+        st = ink_catalog_find(atomic_load(&rq->server->catalog), call.model, 0, &served, err);
+    if (st == INK_OK)
+        st = call.ids.ids ? detokenize(rq, served, &call.ids, err)
+                          : tokenize(rq, served, &call, err);
+    free(call.ids.ids);
     json_decref(doc);
     return st;
 }
