@@ -1,6 +1,7 @@
 /* `inkstone rewrite`: one text, standard input line by line, or a file into another. */
 #include "cli/cli.h"
 
+#include "base/trace.h"
 #include "cli/model_open.h"
 #include "cli/rewrite_files.h"
 #include "cli/rewrite_lines.h"
@@ -20,7 +21,7 @@ struct rewrite_options {
     double temperature, top_p, min_p, repetition_penalty, timeout;
     struct option_u64 seed;
     struct option_list stop;
-    const char *scripts, *prompt;
+    const char *scripts, *prompt, *trace;
     bool allow_same;
     int on_long_input; /* enum ink_long_input */
     bool details;
@@ -67,6 +68,8 @@ static const struct option_row rows[] = {
       TO(details) },
     { "top", 0, OPTION_INT, "K", 0, INK_TOP_MAX, "5", "with --details: alternatives per token",
       TO(top) },
+    { "trace", 0, OPTION_STRING, "FILE", 0, 0, NULL,
+      "write where the time of the first text goes, as a Chrome trace", TO(trace) },
     { "json", 0, OPTION_FLAG, NULL, 0, 0, NULL, "one JSON document, as POST /v1/rewrite answers",
       TO(json) },
     { "jsonl", 0, OPTION_FLAG, NULL, 0, 0, NULL,
@@ -338,7 +341,10 @@ static int run(const struct command *self, int argc, char **argv)
     }
 
     interrupt_catch();
-    if (files) {
+    if (o.trace && ink_trace_open(o.trace, &err) != INK_OK) {
+        status = cli_fail_json(&err, o.json);
+        rewrite_files_close(files);
+    } else if (files) {
         status = rewrite_files_run(files, catalog, served);
         rewrite_files_close(files);
     } else if (lines) {
@@ -351,6 +357,8 @@ static int run(const struct command *self, int argc, char **argv)
         status = rewrite_one(&o, catalog, served, &call);
     }
     ink_catalog_free(catalog);
+    if (ink_trace_close(&err) != INK_OK)
+        status = cli_fail(&err);
     return status;
 }
 

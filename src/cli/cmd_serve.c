@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/trace.h"
 #include "cli/machine.h"
 #include "cli/model_open.h"
 #include "cli/model_path.h"
@@ -31,6 +32,7 @@ struct serve_options {
     const char *prompt;
     double drain_timeout;
     bool insecure, verbose;
+    const char *trace;
 };
 
 #define TO(member) offsetof(struct serve_options, member)
@@ -62,6 +64,8 @@ static const struct option_row rows[] = {
       TO(max_connections) },
     { "drain-timeout", 0, OPTION_NUMBER, "SECONDS", 0, 3600, "30",
       "what running requests get after SIGTERM", TO(drain_timeout) },
+    { "trace", 0, OPTION_STRING, "FILE", 0, 0, NULL,
+      "write where the time of the first request goes, as a Chrome trace", TO(trace) },
     { "verbose", 'v', OPTION_FLAG, NULL, 0, 0, NULL, "log every request", TO(verbose) },
     { 0 },
 };
@@ -221,7 +225,9 @@ static int run(const struct command *self, int argc, char **argv)
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     interrupt_catch();
 
-    st = read_keys(&o.api_keys, &keys, &err);
+    st = o.trace ? ink_trace_open(o.trace, &err) : INK_OK;
+    if (st == INK_OK)
+        st = read_keys(&o.api_keys, &keys, &err);
     if (st == INK_OK) {
         struct ink_server_options so = {
             .host = o.host,
@@ -268,6 +274,8 @@ static int run(const struct command *self, int argc, char **argv)
 out:
     ink_server_stop(server);
     ink_catalog_free(catalog);
+    if (ink_trace_close(&err) != INK_OK)
+        status = cli_fail(&err);
     for (int i = 0; i < keys.n; i++)
         free(keys.at[i]);
     return status;

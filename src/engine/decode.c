@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/trace.h"
 
 #include <assert.h>
 
@@ -230,7 +231,11 @@ bool lane_decode(struct ink_lane *lane)
         return lane->n_slots_used > 0;
     }
     take_tokens(lane, n_shares);
-    lane->stats.sample_ms += ink_clock_ms_since(computed);
+
+    const int64_t drawn = ink_clock_ns();
+    ink_trace_span(INK_TRACE_ENGINE, "decode", start, computed, "rows", n_rows);
+    ink_trace_span(INK_TRACE_ENGINE, "sample", computed, drawn, "rows", n_rows);
+    lane->stats.sample_ms += (double)(drawn - computed) / 1e6;
     announce(lane);
     return lane->n_slots_used > 0 || lane->n_live > 0;
 }

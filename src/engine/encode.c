@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/trace.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -186,6 +187,8 @@ static void advance(struct ink_lane *lane)
     double ns = (double)(ink_clock_ns() - start);
     double per_unit = ns / n_layers / lane->n_encoding_tokens;
 
+    ink_trace_span(INK_TRACE_ENGINE, run_is_ahead(lane->encoding[0]) ? "encode ahead" : "encode",
+                   start, start + (int64_t)ns, "layers", n_layers);
     lane->stats.encode_ms += ns / 1e6;
     lane->ns_per_unit = lane->ns_per_unit > 0 ? 0.8 * lane->ns_per_unit + 0.2 * per_unit : per_unit;
     lane->n_layers_left = lane->n_layers_left > n_layers ? lane->n_layers_left - n_layers : 1;

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "base/trace.h"
 #include "model/contention.h"
 
 #include <ggml-alloc.h>
@@ -158,6 +159,37 @@ static void count_ran(struct device *d, int n, int sign)
     }
 }
 
+/* Called by the first thread after each node that computes something, until all are done. */
+struct node_clock {
+    struct ggml_cgraph *cg;
+    int next;
+    int64_t last_ns;
+};
+
+static bool computes(const struct ggml_tensor *t)
+{
+    return t->op != GGML_OP_NONE && t->op != GGML_OP_RESHAPE && t->op != GGML_OP_VIEW &&
+           t->op != GGML_OP_PERMUTE && t->op != GGML_OP_TRANSPOSE;
+}
+
+static bool trace_node(void *arg)
+{
+    struct node_clock *c = arg;
+    const int64_t now = ink_clock_ns();
+    const int n = ggml_graph_n_nodes(c->cg);
+
+    while (c->next < n && !computes(ggml_graph_node(c->cg, c->next)))
+        c->next++;
+    if (c->next < n) {
+        const struct ggml_tensor *t = ggml_graph_node(c->cg, c->next++);
+
+        ink_trace_span(INK_TRACE_OPERATOR, t->name[0] ? t->name : ggml_op_desc(t), c->last_ns, now,
+                       "rows", t->ne[1]);
+    }
+    c->last_ns = now;
+    return false; /* go on */
+}
+
 enum ink_status device_compute(struct device *d, struct ggml_cgraph *cg, double n_products,
                                struct ink_err *err)
 {
@@ -176,6 +208,12 @@ enum ink_status device_compute(struct device *d, struct ggml_cgraph *cg, double 
     plan.work_data = d->work;
 
     const int64_t start = ink_clock_ns();
+    struct node_clock clock = { .cg = cg, .last_ns = start };
+
+    if (ink_trace_is_on()) {
+        plan.abort_callback = trace_node;
+        plan.abort_callback_data = &clock;
+    }
     if (!small)
         count_ran(d, n, -1);
     if (ggml_graph_compute(cg, &plan) != GGML_STATUS_SUCCESS)

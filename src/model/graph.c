@@ -49,16 +49,19 @@ void *graph_params(struct graph *g, size_t size)
     return ink_arena_alloc(g->params, size);
 }
 
-struct ggml_tensor *graph_custom(struct graph *g, int64_t ne0, int64_t ne1, ggml_custom_op_t fn,
-                                 void *params, struct ggml_tensor *const *sources, int n_sources)
+struct ggml_tensor *graph_custom(struct graph *g, const char *label, int64_t ne0, int64_t ne1,
+                                 ggml_custom_op_t fn, void *params,
+                                 struct ggml_tensor *const *sources, int n_sources)
 {
     struct ggml_tensor *args[GGML_MAX_SRC];
 
     assert(n_sources < GGML_MAX_SRC);
     for (int i = 0; i < n_sources; i++)
         args[i] = sources[i];
-    return ggml_custom_4d(g->ctx, GGML_TYPE_F32, ne0, ne1, 1, 1, args, n_sources, fn,
-                          GGML_N_TASKS_MAX, params);
+
+    struct ggml_tensor *t = ggml_custom_4d(g->ctx, GGML_TYPE_F32, ne0, ne1, 1, 1, args, n_sources,
+                                           fn, GGML_N_TASKS_MAX, params);
+    return ggml_set_name(t, label);
 }
 
 struct ggml_tensor *graph_name(struct graph *g, struct ggml_tensor *t, const char *fmt, ...)

@@ -41,9 +41,10 @@ void graph_release(struct graph *g);
 void graph_begin(struct graph *g);
 /* Parameters of a node, zeroed; valid until the next graph_begin(). */
 void *graph_params(struct graph *g, size_t size);
-/* A node of ours: f32 [ne0, ne1], computed by `fn` on all threads after its sources. */
-struct ggml_tensor *graph_custom(struct graph *g, int64_t ne0, int64_t ne1, ggml_custom_op_t fn,
-                                 void *params, struct ggml_tensor *const *sources, int n_sources);
+/* A node of ours: f32 [ne0, ne1], computed by `fn` on all threads after its sources; a trace shows it as `label`. */
+struct ggml_tensor *graph_custom(struct graph *g, const char *label, int64_t ne0, int64_t ne1,
+                                 ggml_custom_op_t fn, void *params,
+                                 struct ggml_tensor *const *sources, int n_sources);
 /* Names a point that the golden tests compare; keeps it readable when a probe is set. Returns `t`. */
 struct ggml_tensor *graph_name(struct graph *g, struct ggml_tensor *t, const char *fmt, ...)
     INK_PRINTF(3, 4);

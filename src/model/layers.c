@@ -38,7 +38,7 @@ struct ggml_tensor *layer_embed(struct graph *g, const struct weight *table, con
     struct embed_params *p = graph_params(g, sizeof(*p));
 
     *p = (struct embed_params){ table, tokens };
-    return graph_custom(g, table->n_in, n, run_embed, p, NULL, 0);
+    return graph_custom(g, "embed", table->n_in, n, run_embed, p, NULL, 0);
 }
 
 struct ggml_tensor *layer_input(struct graph *g, float *data, int width, int n)
@@ -108,7 +108,7 @@ struct layer_norm layer_add_norm(struct graph *g, struct ggml_tensor *x, struct 
 
     *p = (struct norm_params){ g, weight, eps, width, delta != NULL, pick };
     struct ggml_tensor *t =
-        graph_custom(g, 2 * width + quantized_width(g, width), pick ? n_pick : x->ne[1],
+        graph_custom(g, "norm", 2 * width + quantized_width(g, width), pick ? n_pick : x->ne[1],
                      run_add_norm, p, sources, delta ? 2 : 1);
     return (struct layer_norm){ columns(g, t, 0, width), act_in(g, t, width, width) };
 }
@@ -144,8 +144,8 @@ struct act layer_activate(struct graph *g, struct ggml_tensor *x, enum layer_act
     struct activate_params *p = graph_params(g, sizeof(*p));
 
     *p = (struct activate_params){ g, kind, width };
-    struct ggml_tensor *t =
-        graph_custom(g, width + quantized_width(g, width), x->ne[1], run_activate, p, &x, 1);
+    struct ggml_tensor *t = graph_custom(g, "activate", width + quantized_width(g, width), x->ne[1],
+                                         run_activate, p, &x, 1);
     return act_in(g, t, 0, width);
 }
 
@@ -238,7 +238,7 @@ struct ggml_tensor *layer_kv_store(struct graph *g, struct kv_memory *kv, int la
     struct store_params *p = graph_params(g, sizeof(*p));
 
     *p = (struct store_params){ kv, layer, k_column, v_column, slots };
-    return graph_custom(g, 1, 1, run_store, p, &x, 1);
+    return graph_custom(g, "store KV", 1, 1, run_store, p, &x, 1);
 }
 
 /* --- attention --- */
@@ -321,6 +321,6 @@ struct ggml_tensor *layer_attend(struct graph *g, const struct kv_memory *kv, in
     p->scores_n =
         (size_t)(most + KEY_BLOCK) / KEY_BLOCK * KEY_BLOCK + KEY_BLOCK + (size_t)kv->d_padded;
     p->scores = graph_params(g, p->scores_n * sizeof(float) * (size_t)device_n_threads(g->device));
-    return graph_custom(g, (int64_t)kv->n_heads * kv->d, x->ne[1], run_attend, p, sources,
+    return graph_custom(g, "attend", (int64_t)kv->n_heads * kv->d, x->ne[1], run_attend, p, sources,
                         stored ? 2 : 1);
 }

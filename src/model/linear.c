@@ -258,10 +258,10 @@ struct ggml_tensor *linear_apply(struct graph *g, const struct linear *l, struct
     if (l->kind == LINEAR_FLOAT) {
         p->scratch = graph_params(g, (size_t)device_n_threads(g->device) * FLOAT_UNIT *
                                          (size_t)l->n_in * sizeof(*p->scratch));
-        return graph_custom(g, l->n_out, n_rows, run_float, p, &x->rows, 1);
+        return graph_custom(g, l->part[0].info.name, l->n_out, n_rows, run_float, p, &x->rows, 1);
     }
     if (!x->quantized)
-        x->quantized = graph_custom(g, (int64_t)(i8_row_bytes(l->n_in) / sizeof(float)), n_rows,
-                                    run_quantize, g, &x->rows, 1);
-    return graph_custom(g, l->n_out, n_rows, run_i8, p, &x->quantized, 1);
+        x->quantized = graph_custom(g, "quantize", (int64_t)(i8_row_bytes(l->n_in) / sizeof(float)),
+                                    n_rows, run_quantize, g, &x->rows, 1);
+    return graph_custom(g, l->part[0].info.name, l->n_out, n_rows, run_i8, p, &x->quantized, 1);
 }

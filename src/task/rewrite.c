@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/trace.h"
 #include "base/utf8.h"
 #include "task/catalog.h"
 #include "task/task_private.h"
@@ -407,6 +408,7 @@ enum ink_status ink_rewrite_start(struct ink_catalog *catalog, const struct ink_
 
     task = task_new(served, rq->n);
     task->start_ns = start_ns;
+    ink_trace_begin(task);
     set_rules(task, rq);
     if (!rq->source_ids && (st = compare_with_source(task, text, err)) != INK_OK)
         goto out;

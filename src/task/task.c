@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/trace.h"
 #include "task/task_private.h"
 
 #include <assert.h>
@@ -60,6 +61,7 @@ void ink_task_free(struct ink_task *task)
 {
     if (!task)
         return;
+    ink_trace_end(task);
     if (task->job) {
         ink_job_set_waker(task->job, NULL, NULL);
         if (!task->ended) /* else it was closed, cancelled, or has ended by itself */
@@ -198,6 +200,32 @@ static double between_ms(int64_t from, int64_t to)
     return from > 0 && to > from ? (double)(to - from) / 1e6 : 0;
 }
 
+/* The stages follow each other from the moment the request came. */
+static void trace_stages(const struct ink_task *task, const struct ink_job_status *st)
+{
+    const int64_t now = ink_clock_ns();
+    const struct {
+        const char *name;
+        int64_t from, to;
+    } stages[] = {
+        { "tokenize", task->start_ns, task->start_ns + (int64_t)(task->tokenize_ms * 1e6) },
+        { "queue", st->submitted_ns, st->encode_ns },
+        { st->source_kept ? "encode (kept)" : "encode", st->encode_ns, st->encoded_ns },
+        { "first token", st->encoded_ns, st->first_ns },
+        { "decode", st->first_ns, st->last_ns },
+    };
+
+    if (!ink_trace_is_of(task))
+        return;
+    ink_trace_span(INK_TRACE_REQUEST, task->result.id, task->start_ns, now, "candidates", task->n);
+    for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++) {
+        if (stages[i].from > 0 && stages[i].to >= stages[i].from)
+            ink_trace_span(INK_TRACE_REQUEST, stages[i].name, stages[i].from, stages[i].to, NULL,
+                           0);
+    }
+    ink_trace_end(task);
+}
+
 static void sum_up(struct ink_task *task)
 {
     struct ink_task_timings *t = &task->result.timings;
@@ -221,6 +249,7 @@ static void sum_up(struct ink_task *task)
         candidate_describe(&task->candidates[i], &task->described[i]);
         task->result.usage.tokens_output += task->described[i].n_tokens;
     }
+    trace_stages(task, &st);
 }
 
 /* All candidates were told. */
