@@ -101,7 +101,7 @@ class Operators(inkhttp.Case):
         idle = max(self.health_seconds() for _ in range(30))
         loaded = []
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
-            jobs = [pool.submit(self.server.rewrite, t, n=4, max_tokens=64, temperature=2) for t in TEXTS * 4]
+            jobs = [pool.submit(self.server.rewrite, t, n=4, max_tokens=64, temperature=2, timeout_ms=120000) for t in TEXTS * 4]
             while not all(j.done() for j in jobs):
                 loaded.append(self.health_seconds())
             for j in jobs:
