@@ -92,8 +92,11 @@ export async function launch() {
   });
 }
 
-/** A page on `server`; page.said has its console's errors, page.asked all its requests, page.posts the rewrites' bodies. */
-export async function open(browser, server, { width = 1280, height = 900, locale = "zh-CN", dark = false } = {}) {
+/**
+ * A page on `server`; page.said has its console's errors, page.asked all its requests, page.posts the rewrites' bodies,
+ * page.prepared the texts it had encoded ahead. `before` runs in the page ahead of its own scripts.
+ */
+export async function open(browser, server, { width = 1280, height = 900, locale = "zh-CN", dark = false, before = null } = {}) {
   const context = await browser.newContext({
     viewport: { width, height },
     locale,
@@ -101,14 +104,17 @@ export async function open(browser, server, { width = 1280, height = 900, locale
     permissions: ["clipboard-read", "clipboard-write"],
   });
   const page = await context.newPage();
+  if (before) await page.addInitScript(before);
   page.said = [];
   page.asked = [];
   page.posts = [];
-  page.on("console", (m) => m.type() === "error" && page.said.push(m.text()));
+  page.prepared = [];
+  page.on("console", (m) => m.type() === "error" && page.said.push(`${m.text()} ${m.location().url}`));
   page.on("pageerror", (e) => page.said.push(String(e)));
   page.on("request", (r) => {
     page.asked.push(r.url());
-    if (r.method() === "POST") page.posts.push(r.postDataJSON());
+    if (r.url().endsWith("/v1/rewrite")) page.posts.push(r.postDataJSON());
+    if (r.url().endsWith("/v1/rewrite/prepare")) page.prepared.push(r.postDataJSON());
   });
   await page.goto(`${server.url}/`);
   await page.waitForFunction(() => document.querySelector("#go-text").textContent !== "");

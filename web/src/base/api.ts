@@ -1,4 +1,5 @@
-// The HTTP API as the page uses it: types of the answers, and one streamed request.
+// The HTTP API as the page uses it: types of the answers, and the calls. Every path is relative: nothing leaves the
+// page's own origin.
 
 export interface ApiProblem {
   message: string;
@@ -11,9 +12,20 @@ export class RequestError extends Error {
   constructor(
     readonly code: string,
     message: string,
+    readonly retryAfter: number | null = null, // seconds
   ) {
     super(message);
   }
+}
+
+export interface TokenProbability {
+  id: number;
+  piece: string;
+  logprob: number;
+}
+
+export interface TokenDetail extends TokenProbability {
+  top: TokenProbability[];
 }
 
 export interface Candidate {
@@ -22,6 +34,7 @@ export interface Candidate {
   finish_reason: "stop" | "length" | "cancelled" | "error";
   score: number | null;
   error?: ApiProblem;
+  tokens?: TokenDetail[];
 }
 
 export interface Timings {
@@ -56,21 +69,28 @@ export type StreamEvent =
   | { type: "error"; error: ApiProblem };
 
 export interface RewriteOptions {
-  text: string;
   model?: string;
   n: number;
   temperature: number;
   top_p: number;
   max_tokens: number;
+}
+
+export interface RewriteRequest extends RewriteOptions {
+  text: string;
   cache: "auto" | "refresh";
 }
+
+export type BatchResult =
+  | ({ index: number } & Answer)
+  | { index: number; error: ApiProblem }
+  | { done: true; ok: number; failed: number };
 
 export interface Model {
   id: string;
   capabilities: string[];
   type: string;
   context: number;
-  max_output?: number;
   demo: boolean;
 }
 
@@ -86,11 +106,14 @@ function headers(): Record<string, string> {
 }
 
 async function problemOf(response: Response): Promise<RequestError> {
+  const seconds = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
+  const retryAfter = Number.isFinite(seconds) ? seconds : null;
   try {
-    const body = (await response.json()) as { error: ApiProblem };
-    return new RequestError(body.error.code, body.error.message);
+    const { error } = (await response.json()) as { error: ApiProblem };
+    return new RequestError(error.code, error.message, retryAfter);
   } catch {
-    return new RequestError("internal", `HTTP ${response.status}`);
+    const code = { 404: "not_found", 413: "too_large", 429: "overloaded", 503: "loading" }[response.status];
+    return new RequestError(code ?? "internal", `HTTP ${response.status}`, retryAfter);
   }
 }
 
@@ -100,15 +123,53 @@ async function send(path: string, init: RequestInit): Promise<Response> {
     response = await fetch(path, { ...init, headers: { ...headers(), ...init.headers } });
   } catch (e) {
     if (init.signal?.aborted) throw e;
-    throw new RequestError("network", String(e));
+    throw new RequestError("network", "");
   }
   if (!response.ok) throw await problemOf(response);
   return response;
 }
 
+/** The body as text, as it arrives. A connection that breaks is a RequestError "broken". */
+async function* textOf(response: Response, signal: AbortSignal): AsyncGenerator<string> {
+  const reader = response.body!.getReader();
+  const decoder = new TextDecoder();
+
+  for (;;) {
+    let chunk;
+    try {
+      chunk = await reader.read();
+    } catch (e) {
+      if (signal.aborted) throw e;
+      throw new RequestError("broken", "");
+    }
+    if (chunk.done) return;
+    yield decoder.decode(chunk.value, { stream: true });
+  }
+}
+
 export async function listModels(): Promise<Model[]> {
   const response = await send("/v1/models", {});
   return ((await response.json()) as { data: Model[] }).data;
+}
+
+/** Whether the server takes requests; false also when there is none. */
+export async function isReady(): Promise<boolean> {
+  try {
+    return (await fetch("/ready")).ok;
+  } catch {
+    return false;
+  }
+}
+
+/** Has the server tokenize and encode a text ahead of its rewriting. */
+export async function prepareText(text: string, model: string | undefined, signal: AbortSignal): Promise<void> {
+  const response = await send("/v1/rewrite/prepare", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(model ? { text, model } : { text }),
+    signal,
+  });
+  await response.arrayBuffer();
 }
 
 /** Splits a growing text into server-sent events and hands out the data of each. */
@@ -130,31 +191,21 @@ export class EventSplitter {
 
 /** Streams a rewrite; resolves after "done". Throws RequestError, or an AbortError when `signal` says so. */
 export async function streamRewrite(
-  options: RewriteOptions,
+  request: RewriteRequest,
   signal: AbortSignal,
   onEvent: (event: StreamEvent) => void,
 ): Promise<void> {
   const response = await send("/v1/rewrite", {
     method: "POST",
     headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ ...options, stream: true }),
+    body: JSON.stringify({ ...request, stream: true, details: true }),
     signal,
   });
-  const reader = response.body!.getReader();
-  const decoder = new TextDecoder();
   const splitter = new EventSplitter();
   let done = false;
 
-  for (;;) {
-    let chunk;
-    try {
-      chunk = await reader.read();
-    } catch (e) {
-      if (signal.aborted) throw e;
-      throw new RequestError("broken", String(e));
-    }
-    if (chunk.done) break;
-    for (const data of splitter.add(decoder.decode(chunk.value, { stream: true }))) {
+  for await (const text of textOf(response, signal)) {
+    for (const data of splitter.add(text)) {
       if (data === "[DONE]") continue;
       const event = JSON.parse(data) as StreamEvent;
       if (event.type === "error") throw new RequestError(event.error.code, event.error.message);
@@ -162,5 +213,35 @@ export async function streamRewrite(
       done ||= event.type === "done";
     }
   }
-  if (!done) throw new RequestError("broken", "the stream ended early");
+  if (!done) throw new RequestError("broken", "");
+}
+
+/** Rewrites many texts in one call; results come as they finish, `index` counts from 0 within `texts`. */
+export async function rewriteBatch(
+  texts: string[],
+  options: RewriteOptions,
+  signal: AbortSignal,
+  onResult: (result: Exclude<BatchResult, { done: true }>) => void,
+): Promise<void> {
+  const response = await send("/v1/rewrite/batch", {
+    method: "POST",
+    headers: { "Content-Type": "application/x-ndjson", Accept: "application/x-ndjson" },
+    body: texts.map((text) => `${JSON.stringify({ text, ...options })}\n`).join(""),
+    signal,
+  });
+  let rest = "";
+  let done = false;
+
+  for await (const text of textOf(response, signal)) {
+    const lines = (rest + text).split("\n");
+    rest = lines.pop()!;
+    for (const line of lines) {
+      if (line.trim() === "") continue;
+      const result = JSON.parse(line) as BatchResult | { error: ApiProblem };
+      if ("done" in result) done = true;
+      else if ("index" in result) onResult(result);
+      else throw new RequestError(result.error.code, result.error.message);
+    }
+  }
+  if (!done) throw new RequestError("broken", "");
 }

@@ -6,8 +6,8 @@
 
 const AFTER_END_MS = 120; // a person's next key press comes later
 
-/** Calls `send` when Enter is meant to send the content of `box`. */
-export function onSendKey(box: HTMLTextAreaElement, send: () => void): void {
+/** Calls `send` when Enter is meant to send the content of `box`. With `onlyWithCtrl`, plain Enter starts a line. */
+export function onSendKey(box: HTMLTextAreaElement, send: () => void, onlyWithCtrl = false): void {
   let composing = false;
   let enterInside = false;
   let endedAt = -Infinity;
@@ -36,7 +36,7 @@ export function onSendKey(box: HTMLTextAreaElement, send: () => void): void {
       e.preventDefault();
       return;
     }
-    if (e.shiftKey || e.altKey) return;
+    if (e.shiftKey || e.altKey || (onlyWithCtrl && !e.ctrlKey && !e.metaKey)) return;
     e.preventDefault();
     if (!e.repeat) send();
   });

@@ -6,6 +6,13 @@ export function byId<T extends HTMLElement>(id: string): T {
   return found as T;
 }
 
+/** The first element of that class inside `root`. */
+export function part<T extends HTMLElement>(root: HTMLElement, name: string): T {
+  const found = root.querySelector<T>(`.${name}`);
+  if (!found) throw new Error(`no element .${name}`);
+  return found;
+}
+
 export function make<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   className = "",
@@ -15,6 +22,13 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   if (className) el.className = className;
   if (text) el.textContent = text;
   return el;
+}
+
+export function makeButton(className: string, text: string, onClick: () => void): HTMLButtonElement {
+  const button = make("button", className, text);
+  button.type = "button";
+  button.addEventListener("click", onClick);
+  return button;
 }
 
 /** Copies to the clipboard; also where the page is not served over a secure context. False: not allowed. */
@@ -33,6 +47,25 @@ export async function copyText(text: string): Promise<boolean> {
   }
 }
 
+/**
+ * Replaces a text box's content as if it had been typed, so that the browser's own undo knows of it. The input event
+ * comes by itself.
+ */
+export function typeInto(box: HTMLTextAreaElement, text: string): void {
+  if (box.value === text) return;
+  box.focus();
+  box.select();
+  if (text !== "" && document.execCommand("insertText", false, text) && box.value === text) return;
+  box.value = text;
+  box.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+/** The box grows with its text, up to a bound that the style sheet sets. */
+export function fitBox(box: HTMLTextAreaElement): void {
+  box.style.height = "auto";
+  box.style.height = `${box.scrollHeight + 2}px`;
+}
+
 export interface Choice<T> {
   value: T;
   label: string;
@@ -43,11 +76,10 @@ export interface Choice<T> {
  * `chosen` may be a value that is not among them; then none is marked.
  */
 export function radioGroup<T>(box: HTMLElement, choices: Choice<T>[], chosen: T, choose: (value: T) => void): void {
+  const hadFocus = [...box.children].indexOf(document.activeElement!);
   const buttons = choices.map((choice) => {
-    const button = make("button", "", choice.label);
-    button.type = "button";
+    const button = makeButton("", choice.label, () => pick(choice.value, button));
     button.setAttribute("role", "radio");
-    button.addEventListener("click", () => pick(choice.value, button));
     return button;
   });
 
@@ -75,4 +107,5 @@ export function radioGroup<T>(box: HTMLElement, choices: Choice<T>[], chosen: T,
   };
   mark(chosen);
   box.replaceChildren(...buttons);
+  if (hadFocus >= 0) buttons[hadFocus]?.focus();
 }
