@@ -116,6 +116,48 @@ class Limits(inkhttp.Case):
                 s.close()
         inkhttp.wait_until(lambda: self.server.metric("inkstone_http_connections") <= 2, "the connections' end")
 
+    def test_many_slow_senders_hold_up_nobody(self):
+        """Half of them in their headers, half in their body, a byte a moment."""
+        head = b"POST /v1/tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n"
+        request = head + b'{"text":"abc"}'
+        slow = [self.server.raw() for _ in range(60)]
+        try:
+            for i, s in enumerate(slow):
+                s.sendall(request[:20 if i % 2 else len(head) + 3])
+            for at in range(5):
+                for i, s in enumerate(slow):
+                    start = (20 if i % 2 else len(head) + 3) + at
+                    s.sendall(request[start:start + 1])
+                begun = time.monotonic()
+                self.assertEqual(self.server.get("/health").status, 200)
+                self.assertEqual(self.server.post("/v1/tokenize", {"text": "abc"}).status, 200)
+                self.assertLess(time.monotonic() - begun, 2 * inkhttp.SLOW)
+            for i, s in enumerate(slow):
+                s.sendall(request[(20 if i % 2 else len(head) + 3) + 5:])
+            for s in slow:
+                self.assertTrue(s.recv(4096).startswith(b"HTTP/1.1 200 "))
+        finally:
+            for s in slow:
+                s.close()
+
+    def test_connections_beyond_the_limit_wait_or_are_closed(self):
+        socks = []
+        try:
+            for _ in range(1100):
+                socks.append(self.server.raw())
+            time.sleep(0.5)
+        finally:
+            for s in socks:
+                s.close()
+        inkhttp.wait_until(lambda: self.health_or_none() == 200, "the server to answer again")
+        inkhttp.wait_until(lambda: self.server.metric("inkstone_http_connections") <= 2, "the connections' end")
+
+    def health_or_none(self):
+        try:
+            return self.server.get("/health").status
+        except OSError:
+            return None
+
     def test_pipelined_requests_are_answered_in_order(self):
         one = inkhttp.raw_post({"text": "abc"}, "/v1/tokenize")
         last = inkhttp.raw_post({"text": "abcd", "n": 1, "max_tokens": 4}, "/v1/rewrite", "Connection: close\r\n")

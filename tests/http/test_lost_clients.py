@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """A client that leaves takes its work along: the engine stops computing for it, at every stage, plain and streamed."""
 
+import concurrent.futures
+import random
 import socket
 import struct
 import time
@@ -97,6 +99,33 @@ class LostClients(inkhttp.Case):
                 s.sendall(whole[:cut])
         wait_until(lambda: self.server.metric("inkstone_http_connections") <= 1, "the connections' end")
         self.assertEqual(self.running(), 0)
+
+    def test_at_any_moment(self):
+        """Two hundred that leave after a random number of bytes sent and a random number of answers read."""
+        dice = random.Random(7)
+        bodies = [({**LONG, "n": 2, "max_tokens": 40}, "/v1/rewrite"), ({**LONG, "n": 2, "max_tokens": 40, "stream": True}, "/v1/rewrite"),
+                  ({"source": "abc", "target": "abc" * 30}, "/v1/score"), ({"text": "abc"}, "/v1/tokenize")]
+
+        def one(seed):
+            mine = random.Random(seed)
+            request = raw_post(*bodies[seed % 4])
+            with self.server.raw() as s:
+                s.settimeout(0.3)
+                s.sendall(request[:mine.randrange(1, len(request))] if mine.random() < 0.3 else request)
+                try:
+                    for _ in range(mine.randrange(4)):
+                        s.recv(mine.randrange(1, 400))
+                except TimeoutError:
+                    pass
+                if mine.random() < 0.3:
+                    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+        with concurrent.futures.ThreadPoolExecutor(20) as pool:
+            list(pool.map(one, dice.sample(range(100000), 200)))
+        wait_until(lambda: self.running() == 0 and self.server.metric("inkstone_http_running") == 0, "all to end", 20 * inkhttp.SLOW)
+        wait_until(lambda: self.server.metric("inkstone_http_connections") <= 1, "the connections' end")
+        self.assertEqual(self.server.metric("inkstone_http_streams"), 0)
+        self.assertEqual(self.server.post("/v1/tokenize", {"text": "abc"}).status, 200)
 
     def test_others_go_on(self):
         socks = [self.server.raw() for _ in range(6)]
