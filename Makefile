@@ -40,6 +40,7 @@ endif
 
 deps-test:
 	@scripts/deps.sh system build test
+	@scripts/deps.sh python
 
 # CMake runs by itself when its own files change; this is for the first time and for other options.
 # Our warnings are gcc's: clang, which only the fuzz build uses, has more of them.

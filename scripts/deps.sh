@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Brings what the build needs: Debian packages, ggml and Node.
+# Brings what the build and its tests need: Debian packages, ggml, Node, Python packages.
 #
 #   scripts/deps.sh system build|test|fuzz|lint ...   Debian packages, found by what they provide
 #   scripts/deps.sh ggml cpu|cuda|vulkan|asan|tsan    ggml into .deps/ggml, .deps/ggml-cuda, ...
 #   scripts/deps.sh node                              Node into .deps/node
+#   scripts/deps.sh python                            what the HTTP tests import, into .deps/python
 #
 # Everything but the Debian packages stays inside .deps/. A stamp beside each part says what it
 # was made from, so a second call costs a few milliseconds; only a changed option, compiler or
@@ -62,6 +63,7 @@ need_build() {
 need_test() {
     need libcmocka-dev has_module cmocka
     need iproute2 has_command ip
+    need curl has_command curl
     if compgen -G 'tests/web/*' >/dev/null; then
         need chromium has_command chromium
         need fontconfig has_command fc-list
@@ -186,19 +188,38 @@ node() {
     mv .deps/.new-node .deps/node
 }
 
+# --- Python packages of the tests ----------------------------------------------------------------
+
+python_install() {
+    rm -rf "$1"
+    PIP_ROOT_USER_ACTION=ignore "$PYTHON" -m pip install --disable-pip-version-check --no-deps \
+        --target "$1" --requirement tests/http/requirements.txt
+}
+
+python() {
+    local stamp="$("$PYTHON" -V) $(uname -m) $(cat tests/http/requirements.txt)"
+    [ "$(cat .deps/python/.stamp 2>/dev/null)" = "$stamp" ] && return 0
+    say "fetching the Python packages of the tests into .deps/python"
+    retry .deps/python.log python_install .deps/.new-python ||
+        fail "Python packages could not be fetched; the output is in .deps/python.log"
+    printf '%s\n' "$stamp" >.deps/.new-python/.stamp
+    rm -rf .deps/python
+    mv .deps/.new-python .deps/python
+}
+
 # -----------------------------------------------------------------------------------------------
 
-[ $# -gt 0 ] || fail "usage: scripts/deps.sh system SET... | ggml VARIANT | node"
+[ $# -gt 0 ] || fail "usage: scripts/deps.sh system SET... | ggml VARIANT | node | python"
 part=$1
 shift
 case $part in
 system) system "$@" ;;
-ggml | node)
+ggml | node | python)
     # One at a time: two builds started at once would remove each other's folder.
     mkdir -p .deps
     exec 9>.deps/.lock
     flock 9
     "$part" "$@"
     ;;
-*) fail "unknown part '$part'; one of: system ggml node" ;;
+*) fail "unknown part '$part'; one of: system ggml node python" ;;
 esac
