@@ -19,6 +19,7 @@ ROOT = os.environ.get("INKSTONE_SOURCE_DIR") or os.path.dirname(os.path.dirname(
 BUILD = os.environ.get("INKSTONE_BUILD_DIR") or os.path.join(ROOT, "build")
 PROGRAM = os.environ.get("INKSTONE") or os.path.join(BUILD, "inkstone")
 ASSETS = os.environ.get("INKSTONE_ASSETS") or os.path.join(ROOT, ".deps", "assets")
+SLOW = 10 if os.environ.get("INKSTONE_SANITIZE") else 1     # factor on bounds of time
 
 
 class Failed(Exception):

@@ -64,6 +64,6 @@ def train(sentences, prefix, folder):
     write_charsmap(rules)
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(sentences), model_prefix=prefix, model_type="unigram", vocab_size=PIECES, normalization_rule_tsv=rules,
-        byte_fallback=True, required_chars=required_characters(), character_coverage=0.9995, max_sentencepiece_length=2, split_digits=True,
+        byte_fallback=True, required_chars=required_characters(), character_coverage=0.992, max_sentencepiece_length=2, split_digits=True,
         pad_id=0, eos_id=1, unk_id=2, bos_id=-1, pad_piece="<pad>", eos_piece="</s>", unk_piece="<unk>", num_threads=2,
         seed_sentencepiece_size=200000, shuffle_input_sentence=False, minloglevel=2)
