@@ -11,6 +11,7 @@ const TEXT = "这家餐厅的味道非常好，服务也很周到。";
 const FIRST_TEXT_MS = 300;
 const UPDATE_MS = 16;
 const PAGE_BYTES = 150_000;
+const instrumented = Boolean(process.env.INKSTONE_SANITIZE); // then the server's times are not the product's
 let browser, server;
 
 before(async () => {
@@ -72,7 +73,7 @@ test("click to the first text", async () => {
     all.push(Math.round(times.all));
   }
   console.log(`click to first text ${first.join(" ")} ms, median ${median(first)}; to all candidates ${all.join(" ")} ms, median ${median(all)}`);
-  assert.ok(median(first) < FIRST_TEXT_MS, `${median(first)} ms`);
+  assert.ok(instrumented || median(first) < FIRST_TEXT_MS, `${median(first)} ms`);
   await page.context().close();
 });
 
@@ -146,8 +147,8 @@ test("five candidates of 200 tokens are written without a jerk and without movin
     );
     assert.equal(await page.locator('.card[data-state="done"]').count(), 5);
     assert.equal((await page.locator(".card-text").first().textContent()).length, 200);
-    assert.ok(p95 < UPDATE_MS, `${p95} ms`);
     assert.equal(moved, 0, JSON.stringify(shifts));
+    assert.ok(p95 < UPDATE_MS, `${p95} ms`);
     await page.context().close();
   }
 });

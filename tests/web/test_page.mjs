@@ -392,7 +392,7 @@ test("keyboard alone is enough, and changes are announced", async () => {
   await page.keyboard.press("ArrowRight");
   assert.equal(await page.textContent("#count-value"), "4");
   await page.focus("#source");
-  await page.keyboard.type("abc");
+  await page.keyboard.type(TEXT);
   await page.keyboard.press("Enter");
   await finished(page);
   assert.equal(page.posts[0].temperature, 1);
