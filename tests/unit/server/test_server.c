@@ -410,6 +410,45 @@ static void a_silent_stream_is_pinged(void **state)
     assert_true(becomes(fake_tasks_alive, 0, 2000));
 }
 
+static void a_stream_is_pinged_and_cancelled_after_a_resume_too(void **state)
+{
+    (void)state;
+    int fd = client_open(port);
+
+    client_send(
+        fd, "POST /v1/rewrite HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            "Content-Length: 47\r\n\r\n{\"text\":\"hang\",\"stream\":true,\"linger_ms\":60000}");
+    char *first = client_read(fd, "}\n\n", 5000);
+    assert_non_null(strstr(first, "id: rw-0001:1\ndata: {\"type\":\"queued\""));
+    free(first);
+    close(fd);
+
+    fd = client_open(port);
+    client_send(fd,
+                "GET /v1/streams/rw-0001 HTTP/1.1\r\nHost: localhost\r\nLast-Event-ID: 1\r\n\r\n");
+    int64_t start_ms = ink_clock_ms();
+    char *got = client_read(fd, ": ping\n\n", 20000);
+    assert_non_null(strstr(got, ": ping\n\n"));
+    assert_null(strstr(got, "queued"));
+    assert_in_range(ink_clock_ms() - start_ms, 9500, 15000);
+    free(got);
+    assert_int_equal(fake_tasks_alive(), 1);
+
+    int fd2 = client_open(port);
+    client_send(
+        fd2, "DELETE /v1/streams/rw-0001 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    char *deleted = client_read(fd2, NULL, 5000);
+    assert_int_equal(client_status(deleted), 200);
+    assert_non_null(strstr(deleted, "\"cancelled\""));
+    got = client_read(fd, "[DONE]\n\n", 5000);
+    assert_non_null(strstr(got, "id: rw-0001:2\ndata: {\"type\":\"error\""));
+    free(deleted);
+    free(got);
+    close(fd);
+    close(fd2);
+    assert_true(becomes(fake_tasks_alive, 0, 2000));
+}
+
 static void *drain(void *left)
 {
     *(int *)left = ink_server_drain(server, 10000);
@@ -613,6 +652,8 @@ int main(void)
         cmocka_unit_test_teardown(another_origin_may_call_when_the_operator_says_so, stop),
         cmocka_unit_test_setup_teardown(a_lost_client_cancels_its_task, start, stop),
         cmocka_unit_test_setup_teardown(a_silent_stream_is_pinged, start, stop),
+        cmocka_unit_test_setup_teardown(a_stream_is_pinged_and_cancelled_after_a_resume_too, start,
+                                        stop),
         cmocka_unit_test_setup_teardown(draining_finishes_what_runs_and_refuses_the_rest, start,
                                         stop),
         cmocka_unit_test_teardown(stopping_cancels_what_runs_and_says_so, stop),
