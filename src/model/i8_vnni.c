@@ -22,9 +22,13 @@ enum { PANEL = 16, GROUP = 4, OFFSET = 128, ROWS_MAX = 4, PANELS_MAX = 3 };
 
 #include <immintrin.h>
 
-#define TARGET  __attribute__((target("avx512f,avx512bw,avx512vnni,prefer-vector-width=512")))
-#define INLINE  static inline __attribute__((always_inline)) TARGET
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512vnni,prefer-vector-width=512")))
+#define INLINE static inline __attribute__((always_inline)) TARGET
+#ifdef __clang__ /* wants the target before inlining gives it, and needs no such help */
+#define KEEP(v) ((void)0)
+#else
 #define KEEP(v) __asm__ volatile("" : "+v"(v)) /* see i8_avx2.c */
+#endif
 
 typedef __m512i vec;
 
