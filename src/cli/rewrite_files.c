@@ -47,7 +47,8 @@ struct rewrite_files {
     /* What was in the output before. */
     int64_t end; /* bytes up to the end of the last whole row; 0: not even the column names */
     int64_t n_before, n_failed_before;
-    uint64_t seed_before; /* of the first row, and so of the whole; with n_before > 0 */
+    bool was_there, was_cut; /* there was one; its last row was cut off */
+    uint64_t seed_before;    /* of the first row, and so of the whole; with n_before > 0 */
 
     /* While failed rows are tried again. */
     struct line_reader old;
@@ -247,11 +248,8 @@ static enum ink_status scan(struct rewrite_files *job, struct ink_err *err)
     if (st != INK_OK)
         return st;
 
-    fprintf(stderr, "inkstone: %s: %lld rows are there%s%s\n", job->options->output,
-            (long long)job->n_before, cut ? ", and one that was cut off, which is done again" : "",
-            job->options->retry_failed && job->n_failed_before > 0
-                ? "; those that failed are tried again"
-                : "");
+    job->was_there = true;
+    job->was_cut = cut;
     return job->options->retry_failed && job->n_failed_before > 0 ? reopen_source(job, err)
                                                                   : INK_OK;
 }
@@ -601,6 +599,17 @@ static int finished(const struct rewrite_files *job, int64_t n_failed)
     return CLI_FAILED;
 }
 
+/* What a resumed run begins with. */
+static void say_what_is_there(const struct rewrite_files *job)
+{
+    fprintf(stderr, "inkstone: %s: %lld rows are there%s%s\n", job->options->output,
+            (long long)job->n_before,
+            job->was_cut ? ", and one that was cut off, which is done again" : "",
+            job->options->retry_failed && job->n_failed_before > 0
+                ? "; those that failed are tried again"
+                : "");
+}
+
 static int append(struct rewrite_files *job, struct ink_catalog *catalog,
                   const struct ink_served *served)
 {
@@ -637,6 +646,8 @@ int rewrite_files_run(struct rewrite_files *job, struct ink_catalog *catalog,
 
     /* A limit on file sizes is an error like a full disk. */
     sigaction(SIGXFSZ, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+    if (job->was_there)
+        say_what_is_there(job);
     progress_begin(&job->progress, "rewriting", "rows");
     if (job->options->retry_failed && job->n_failed_before > 0)
         st = retry_failed(job, catalog, served, &end, &err);
