@@ -9,22 +9,24 @@
 #include <stdint.h>
 
 /*
- * What a JSON object may hold, as a table: one row a field, with its type, its range, and where in a struct its value goes. Requests are
- * read by it and GET /openapi.json is written from it, defaults included, so the two cannot disagree.
+ * What a JSON object may hold, as a table: one row a field, with its type, its range, and where in a struct
+ * its value goes. Requests are read by it and GET /openapi.json is written from it, defaults included, so the
+ * two cannot disagree.
  *
  * Missing or null leaves the struct as it is: the default. Unknown fields are ignored.
  */
-enum field_type {             /* what stands in the struct */
-                  FIELD_TEXT, /* struct ink_slice, borrowed from the object; ptr NULL: not given */
-                  FIELD_NAME, /* const char *, borrowed; NULL: not given */
-                  FIELD_INT,  /* int */
-                  FIELD_LONG, /* int64_t */
-                  FIELD_NUMBER,  /* double */
-                  FIELD_BOOL,    /* bool */
-                  FIELD_WORD,    /* an enum: the place in `words` */
-                  FIELD_IDS,     /* struct field_ids, of `min` to `max` token ids */
-                  FIELD_STRINGS, /* const json_t *, borrowed: a string, or an array of up to `max`, each of 1 to FIELD_STRING_MAX bytes */
-                  FIELD_ELEMENTS, /* const json_t *, borrowed: an array of `min` to `max` elements, which the handler checks one by one */
+/* What stands in the struct. */
+enum field_type {
+    FIELD_TEXT,     /* struct ink_slice, borrowed from the object; ptr NULL: not given */
+    FIELD_NAME,     /* const char *, borrowed; NULL: not given */
+    FIELD_INT,      /* int */
+    FIELD_LONG,     /* int64_t */
+    FIELD_NUMBER,   /* double */
+    FIELD_BOOL,     /* bool */
+    FIELD_WORD,     /* an enum: the place in `words` */
+    FIELD_IDS,      /* struct field_ids, of `min` to `max` token ids */
+    FIELD_STRINGS,  /* const json_t *, borrowed: a string, or an array of up to `max` */
+    FIELD_ELEMENTS, /* const json_t *, borrowed: an array of `min` to `max`, each unchecked */
 };
 
 enum field_flags {
@@ -36,7 +38,7 @@ enum field_flags {
     FIELD_MODEL_MAX = 1 << 5,  /* the model says the range, and whoever knows the model checks it */
 };
 
-enum { FIELD_STRING_MAX = 512 };
+enum { FIELD_STRING_MAX = 512 }; /* bytes of each of FIELD_STRINGS; at least 1 */
 
 struct field_ids {
     int32_t *ids; /* owned by whoever has the struct; NULL: not given */
@@ -74,8 +76,8 @@ struct body {
 };
 
 /*
- * Fills `out` from `obj`. INK_INVALID names field, value and range. With `partial`, what is required may be missing: it comes from
- * somewhere else. Ids that were read are the caller's to free, also after a failure.
+ * Fills `out` from `obj`. INK_INVALID names field, value and range. With `partial`, what is required may be
+ * missing: it comes from somewhere else. Ids that were read are the caller's to free, also after a failure.
  */
 INK_NODISCARD enum ink_status fields_read(const struct fields *fields, const json_t *obj,
                                           bool partial, void *out, struct ink_err *err);

@@ -1,5 +1,6 @@
 /*
- * GET /openapi.json: the route table, the tables of fields, and the shapes of answers below as an OpenAPI 3.1 document.
+ * GET /openapi.json: the route table, the tables of fields, and the shapes of answers below as an OpenAPI 3.1
+ * document.
  */
 #include "server/router.h"
 
@@ -14,8 +15,9 @@
 #include <string.h>
 
 /*
- * What answers look like. A shape is a list of "name:type" ("name?:type" where it may be missing); a type is string, number, integer,
- * boolean, any, or a shape, with [] for an array of it and |null where null is possible.
+ * What answers look like. A shape is a list of "name:type" ("name?:type" where it may be missing); a type is
+ * string, number, integer, boolean, any, or a shape, with [] for an array of it and |null where null is
+ * possible.
  */
 static const struct {
     const char *name, *members;

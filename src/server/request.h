@@ -74,8 +74,8 @@ struct request {
 };
 
 /*
- * Suspends the connection until request_unpark(), which any thread may call. `has_more` is the second look: whether there
- * is something to do after all.
+ * Suspends the connection until request_unpark(), which any thread may call. `has_more` is the second look:
+ * whether there is something to do after all.
  */
 void request_park(struct request *rq, bool (*has_more)(struct request *rq));
 void request_unpark(void *rq);

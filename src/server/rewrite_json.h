@@ -28,7 +28,10 @@ struct ink_rewrite_call {
     const json_t *stop;          /* NULL: not given */
 };
 
-/* The tables behind it, into struct ink_rewrite_call: what to rewrite, and how. For other bodies that begin with one. */
+/*
+ * The tables behind it, into struct ink_rewrite_call: what to rewrite, and how. For other bodies that begin
+ * with one.
+ */
 extern const struct fields rewrite_text_fields, rewrite_option_fields;
 /* Of a body that begins with one and was read by body_read(): the last step. */
 void ink_rewrite_call_finish(struct ink_rewrite_call *call);
@@ -38,9 +41,9 @@ void ink_rewrite_call_init(struct ink_rewrite_call *call);
 void ink_rewrite_call_release(struct ink_rewrite_call *call);
 
 /*
- * Overrides what `obj` has of `call`, which was initialized and may hold other defaults (the command's options). The
- * object must live as long as `call` is used. With `need_text`, a missing "text" is INK_INVALID; an empty or blank one
- * always is. INK_INVALID names field, value and range.
+ * Overrides what `obj` has of `call`, which was initialized and may hold other defaults (the command's
+ * options). The object must live as long as `call` is used. With `need_text`, a missing "text" is
+ * INK_INVALID; an empty or blank one always is. INK_INVALID names field, value and range.
  */
 INK_NODISCARD enum ink_status ink_rewrite_call_read(struct ink_rewrite_call *call,
                                                     const json_t *obj, bool need_text,

@@ -265,7 +265,8 @@ static enum MHD_Result dispatch(struct request *rq)
 }
 
 /*
- * A worker has given the request back: with an answer, with a stream to read, with a task, or with nothing because the client left.
+ * A worker has given the request back: with an answer, with a stream to read, with a task, or with nothing
+ * because the client left.
  */
 static enum MHD_Result after_work(struct request *rq)
 {
@@ -413,7 +414,9 @@ static void connection_changed(void *cls, struct MHD_Connection *mhd, void **soc
 
 /* --- the ticker ------------------------------------------------------------------------------- */
 
-/* Nothing has been sent on this connection for the request, so an answer may be written past libmicrohttpd. */
+/*
+ * Nothing has been sent on this connection for the request, so an answer may be written past libmicrohttpd.
+ */
 static void cut_slow_sender_locked(struct ink_server *s, struct conn *c)
 {
     static const char body[] =

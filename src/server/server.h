@@ -35,7 +35,8 @@ struct ink_server_options {      /* zero means default; strings are copied */
 
 /*
  * INK_INVALID: an option is wrong, or `host` is not a loopback address and there are neither keys nor
- * `insecure`. INK_BUSY: the port is taken; the text says by whom where that can be known. INK_IO: other socket errors.
+ * `insecure`. INK_BUSY: the port is taken; the text says by whom where that can be known. INK_IO: other
+ * socket errors.
  */
 INK_NODISCARD enum ink_status ink_server_start(const struct ink_server_options *options,
                                                struct ink_server **out, struct ink_err *err);
@@ -47,9 +48,9 @@ int ink_server_port(const struct ink_server *server);
 const char *ink_server_url(const struct ink_server *server); /* "http://127.0.0.1:7860"; borrowed */
 
 /*
- * Refuses new work with 503 "draining" (health and metrics still answer), and waits up to `timeout_ms` until no
- * request is left, and no stream that runs without a reader. Returns how many are left: 0 when all are done. A second call may come from a signal's handling with
- * a time-out of 0.
+ * Refuses new work with 503 "draining" (health and metrics still answer), and waits up to `timeout_ms` until
+ * no request is left, and no stream that runs without a reader. Returns how many are left: 0 when all are
+ * done. A second call may come from a signal's handling with a time-out of 0.
  */
 int ink_server_drain(struct ink_server *server, int timeout_ms);
 
@@ -57,8 +58,8 @@ int ink_server_drain(struct ink_server *server, int timeout_ms);
 void ink_server_stop(struct ink_server *server);
 
 /*
- * Who listens on TCP port `port` of this machine, as "pid 4711 (name)", written to `out`; false when nobody does or it
- * cannot be known (another user's process).
+ * Who listens on TCP port `port` of this machine, as "pid 4711 (name)", written to `out`; false when nobody
+ * does or it cannot be known (another user's process).
  */
 bool ink_port_holder(int port, char *out, size_t cap);
 

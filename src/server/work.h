@@ -22,8 +22,8 @@ json_t *work_answer(const struct work *w);
 void work_add_cache_header(const struct work *w, struct request *rq);
 
 /*
- * Pulls the request's task towards a plain answer, on an io thread. True: the reply is set, or the client is gone. False: the connection is
- * parked until there is more.
+ * Pulls the request's task towards a plain answer, on an io thread. True: the reply is set, or the client is
+ * gone. False: the connection is parked until there is more.
  */
 bool work_collect(struct request *rq);
 

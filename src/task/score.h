@@ -31,7 +31,10 @@ struct ink_score_result {
     double sum_logprob;
 };
 
-/* Runs to the end, or to INK_CANCELLED soon after it is unwanted; blocking. Release the result with ink_score_release(). */
+/*
+ * Runs to the end, or to INK_CANCELLED soon after it is unwanted; blocking. Release the result with
+ * ink_score_release().
+ */
 INK_NODISCARD enum ink_status ink_score(struct ink_catalog *catalog,
                                         const struct ink_score_request *rq,
                                         struct ink_score_result *out, struct ink_err *err);

@@ -1,4 +1,7 @@
-/* What we parse of a request's head ourselves: Host, Origin, Authorization, the path, Last-Event-ID. One a line, in this order. */
+/*
+ * What we parse of a request's head ourselves: Host, Origin, Authorization, the path, Last-Event-ID. One a
+ * line, in this order.
+ */
 #include "base/utf8.h"
 #include "server/auth.h"
 #include "server/router.h"
@@ -14,7 +17,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { LINES = 5 };
 
-/* An allocation of its own for each line, so that a sanitizer sees a byte read past it. Missing lines are NULL: no such header. */
+/*
+ * An allocation of its own for each line, so that a sanitizer sees a byte read past it. Missing lines are
+ * NULL: no such header.
+ */
 static void split(const uint8_t *data, size_t size, char *lines[LINES])
 {
     for (int i = 0; i < LINES; i++) {

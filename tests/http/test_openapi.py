@@ -16,8 +16,7 @@ RIGHT = {
     "RewriteRequest": {"text": TEXT, "n": 1, "max_tokens": 4},
     "ScoreRequest": {"source": "abc", "target": "abc"},
     "TokenizeRequest": {"text": "abc"},
-    "PrepareRequest": {"text": "abc"},
-    "BatchRequest": {"texts": ["abc"], "n": 1, "max_tokens": 4},
+    "RewriteBatchRequest": {"texts": ["abc"], "n": 1, "max_tokens": 4},
     "AugmentRequest": {"text": TEXT, "max_length": 4},
     "AugmentBatchRequest": {"texts": [TEXT], "max_length": 4},
 }

@@ -4,6 +4,7 @@
 #include "client.h"
 #include "fake_task.h"
 #include "server/server.h"
+#include "server/stream.h"
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -449,6 +450,31 @@ static void a_stream_is_pinged_and_cancelled_after_a_resume_too(void **state)
     assert_true(becomes(fake_tasks_alive, 0, 2000));
 }
 
+static void too_many_that_linger_are_refused_and_others_are_not(void **state)
+{
+    static int fds[STREAMS_KEPT_MAX];
+    (void)state;
+
+    for (int i = 0; i < STREAMS_KEPT_MAX; i++) {
+        fds[i] = client_open(port);
+        client_send(
+            fds[i],
+            "POST /v1/rewrite HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            "Content-Length: 47\r\n\r\n{\"text\":\"hang\",\"stream\":true,\"linger_ms\":60000}");
+    }
+    assert_true(becomes(fake_tasks_alive, STREAMS_KEPT_MAX, 20000));
+    assert_error(client_post(port, "/v1/rewrite",
+                             "{\"text\":\"abc\",\"stream\":true,\"linger_ms\":1000}", ""),
+                 429, "overloaded", "linger_ms");
+    char *plain = client_post(port, "/v1/rewrite", "{\"text\":\"abc\",\"stream\":true}", "");
+    assert_int_equal(client_status(plain), 200);
+    assert_non_null(strstr(plain, "[DONE]"));
+    free(plain);
+    for (int i = 0; i < STREAMS_KEPT_MAX; i++)
+        close(fds[i]);
+    assert_true(becomes(fake_tasks_alive, STREAMS_KEPT_MAX, 2000)); /* they linger */
+}
+
 static void *drain(void *left)
 {
     *(int *)left = ink_server_drain(server, 10000);
@@ -653,6 +679,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_lost_client_cancels_its_task, start, stop),
         cmocka_unit_test_setup_teardown(a_silent_stream_is_pinged, start, stop),
         cmocka_unit_test_setup_teardown(a_stream_is_pinged_and_cancelled_after_a_resume_too, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(too_many_that_linger_are_refused_and_others_are_not, start,
                                         stop),
         cmocka_unit_test_setup_teardown(draining_finishes_what_runs_and_refuses_the_rest, start,
                                         stop),
