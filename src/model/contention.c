@@ -7,9 +7,9 @@
 
 enum { MS = 1000000 };
 
-#define WINDOW_NS      (25 * (int64_t)MS) /* two or three decoder steps */
+#define WINDOW_NS      (40 * (int64_t)MS) /* a few decoder steps: a hiccup of 10 ms is none yet */
 #define CALM_NS        (1000 * (int64_t)MS)
-#define PAUSE_FIRST_NS (500 * (int64_t)MS)
+#define PAUSE_FIRST_NS (100 * (int64_t)MS) /* what one wrong decision costs is small */
 #define PAUSE_LAST_NS  (16000 * (int64_t)MS)
 
 /*
