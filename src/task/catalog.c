@@ -18,6 +18,7 @@
 enum {
     MAX_MODELS = 16,
     N_PARALLEL = 64,
+    N_QUEUE = 256,
     MIN_ROWS = 16, /* of a step, so that scoring is quick also with few sequences */
     MAX_SOURCE = 512,
     MAX_TARGET = 512,
@@ -51,6 +52,7 @@ struct ink_catalog *ink_catalog_new(const struct ink_catalog_options *options)
     c->prompt = options->prompt ? ink_strdup(options->prompt) : NULL;
     c->options.prompt = c->prompt;
     c->options.n_parallel = or_default(options->n_parallel, N_PARALLEL);
+    c->options.n_queue = or_default(options->n_queue, N_QUEUE);
     c->options.max_source_tokens = or_default(options->max_source_tokens, MAX_SOURCE);
     c->options.max_target_tokens = or_default(options->max_target_tokens, MAX_TARGET);
     return c;
@@ -208,6 +210,8 @@ static enum ink_status start_lane(struct ink_catalog *c, struct ink_served *s, s
         st = ink_engine_start(&c->engine, err);
     if (st == INK_OK)
         st = ink_engine_add(c->engine, s->model, &lo, &s->lane, err);
+    s->n_parallel = lo.n_parallel;
+    s->n_queue = lo.n_queue;
     free(banned);
     return st;
 }
@@ -412,6 +416,21 @@ int ink_served_max_source(const struct ink_served *s)
 int ink_served_max_target(const struct ink_served *s)
 {
     return s->max_target;
+}
+
+int ink_served_n_parallel(const struct ink_served *s)
+{
+    return s->n_parallel;
+}
+
+bool ink_served_is_crowded(const struct ink_served *s)
+{
+    struct ink_engine_stats now;
+
+    if (!s->lane)
+        return false;
+    ink_lane_stats(s->lane, &now);
+    return now.queue_length > 0 && now.queue_length >= s->n_queue / 2;
 }
 
 void ink_served_stats(const struct ink_served *s, struct ink_engine_stats *out)

@@ -67,6 +67,9 @@ int64_t ink_served_created(const struct ink_served *s); /* seconds since 1970, f
 int ink_served_head_rows(const struct ink_served *s);   /* rows of the Chinese head; 0: none */
 int ink_served_max_source(const struct ink_served *s);  /* tokens, prompt and end token included */
 int ink_served_max_target(const struct ink_served *s);
+int ink_served_n_parallel(const struct ink_served *s); /* sequences decoded together; 0: none */
+/* Half of its queue is taken: who has many texts to bring lets others go first. Any thread. */
+bool ink_served_is_crowded(const struct ink_served *s);
 
 /* Counters of the engine behind a model, as a snapshot: for /metrics and tests. */
 struct ink_engine_stats;

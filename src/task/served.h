@@ -21,6 +21,7 @@ struct ink_served {
     int64_t created;
     int head_zh, head_zh_rows;  /* 0, 0: no such head */
     int max_source, max_target; /* tokens */
+    int n_parallel, n_queue;    /* the lane's */
 };
 
 #endif
