@@ -84,6 +84,24 @@ json_t *ink_answer_error(const struct ink_err *err)
     return o;
 }
 
+json_t *ink_answer_failed(const struct ink_err *err)
+{
+    json_t *o = json_object();
+
+    put(o, "error", ink_answer_error(err));
+    return o;
+}
+
+json_t *ink_answer_numbered(int64_t index, json_t *answer)
+{
+    json_t *o = json_object();
+
+    put(o, "index", json_integer(index));
+    (void)json_object_update(o, answer);
+    json_decref(answer);
+    return o;
+}
+
 json_t *ink_answer_candidate(const struct ink_served *served, const struct ink_candidate *c,
                              bool details)
 {
@@ -101,7 +119,7 @@ json_t *ink_answer_candidate(const struct ink_served *served, const struct ink_c
     return o;
 }
 
-static json_t *timings(const struct ink_task_timings *t)
+json_t *ink_answer_timings(const struct ink_task_timings *t)
 {
     json_t *o = json_object();
 
@@ -113,6 +131,27 @@ static json_t *timings(const struct ink_task_timings *t)
     put(o, "other_ms", ms(t->other_ms));
     put(o, "total_ms", ms(t->total_ms));
     return o;
+}
+
+json_t *ink_answer_usage(long long tokens_input, long long tokens_output)
+{
+    json_t *o = json_object();
+
+    put(o, "input_tokens", json_integer(tokens_input));
+    put(o, "output_tokens", json_integer(tokens_output));
+    return o;
+}
+
+json_t *ink_answer_texts(const struct ink_task *task)
+{
+    const struct ink_task_result *r = task ? ink_task_result(task) : NULL;
+    json_t *texts = json_array();
+
+    for (int i = 0; r && i < r->n_candidates; i++) {
+        if (r->candidates[i].error.code == INK_OK)
+            (void)json_array_append_new(texts, text_of(r->candidates[i].text));
+    }
+    return texts;
 }
 
 static json_t *truncation(const struct ink_task_result *r)
@@ -132,14 +171,11 @@ json_t *ink_answer_rewrite(const struct ink_served *served, const struct ink_tas
 {
     json_t *o = json_object();
     json_t *rewrites = json_array();
-    json_t *usage = json_object();
     json_t *warnings = json_array();
 
     for (int i = 0; i < r->n_candidates; i++)
         (void)json_array_append_new(rewrites,
                                     ink_answer_candidate(served, &r->candidates[i], details));
-    put(usage, "input_tokens", json_integer(r->usage.tokens_input));
-    put(usage, "output_tokens", json_integer(r->usage.tokens_output));
     for (int i = 0; i < r->n_warnings; i++)
         (void)json_array_append_new(warnings, text_of(ink_slice_of(r->warnings[i])));
 
@@ -147,8 +183,8 @@ json_t *ink_answer_rewrite(const struct ink_served *served, const struct ink_tas
     put(o, "model", text_of(ink_slice_of(r->model)));
     put(o, "rewrites", rewrites);
     put(o, "seed", json_integer((json_int_t)r->seed));
-    put(o, "usage", usage);
-    put(o, "timings", timings(&r->timings));
+    put(o, "usage", ink_answer_usage(r->usage.tokens_input, r->usage.tokens_output));
+    put(o, "timings", ink_answer_timings(&r->timings));
     put(o, "cache", json_string(r->cache));
     put(o, "device", text_of(ink_slice_of(r->device)));
     put(o, "truncated", truncation(r));

@@ -14,7 +14,9 @@
  * routes send. Every function returns a new reference, never NULL.
  */
 struct ink_served;
+struct ink_task;
 struct ink_task_result;
+struct ink_task_timings;
 struct ink_candidate;
 struct ink_score_result;
 
@@ -42,5 +44,17 @@ json_t *ink_answer_model(const struct ink_served *served);
 
 /* {"message","type","param","code"}: what stands under "error" in an answer. */
 json_t *ink_answer_error(const struct ink_err *err);
+/* {"error": that} */
+json_t *ink_answer_failed(const struct ink_err *err);
+
+/* {"index": i, ...answer}: takes over `answer`. */
+json_t *ink_answer_numbered(int64_t index, json_t *answer);
+
+/* The texts of the candidates of a finished rewrite that are usable; of NULL none. */
+json_t *ink_answer_texts(const struct ink_task *task);
+
+/* What R has under these names. */
+json_t *ink_answer_usage(long long tokens_input, long long tokens_output);
+json_t *ink_answer_timings(const struct ink_task_timings *t);
 
 #endif

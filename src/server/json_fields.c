@@ -6,6 +6,22 @@
 
 #include <stdlib.h>
 
+enum ink_status field_object(struct ink_slice body, json_t **out, struct ink_err *err)
+{
+    json_t *doc;
+    enum ink_status st = ink_json_parse(body.ptr, body.len, &doc, err);
+
+    if (st != INK_OK)
+        return st;
+    if (!json_is_object(doc)) {
+        json_decref(doc);
+        return ink_err_param(err, INK_INVALID, "", "invalid_json",
+                             "the body must be a JSON object");
+    }
+    *out = doc;
+    return INK_OK;
+}
+
 enum ink_status field_int(const json_t *obj, const char *name, int min, int max, int *out,
                           struct ink_err *err)
 {

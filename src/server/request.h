@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/status.h"
+#include "server/batch.h"
 #include "server/router.h"
 #include "server/work.h"
 
@@ -17,19 +18,21 @@
  *
  *     HEAD -> BODY -> WORK -> WAIT -> REPLY
  *       \_______\_____________________/ (refused early, or answered at once)
+ *                \-> FEED                (lines that are answered while they arrive)
  *
  * HEAD    the first line has been read; headers are arriving           io thread
  * BODY    headers are checked, the body is arriving                    io thread
  * WORK    suspended; a worker runs the handler                         worker
  * WAIT    a task runs; io pulls its events and parks in between        io thread
  * REPLY   the answer is on its way out (a stream still parks)          io thread
+ * FEED    a batch's lines go to its loop, which answers them itself    io thread
  *
  * The thread named owns the request. Others touch only what is atomic, and find the request through the server's
  * connection list, whose lock also guards `stage`. The completed callback frees it, on every way out.
  */
 enum { REQUEST_PATH_CAP = 128 };
 
-enum request_stage { STAGE_HEAD, STAGE_BODY, STAGE_WORK, STAGE_WAIT, STAGE_REPLY };
+enum request_stage { STAGE_HEAD, STAGE_BODY, STAGE_WORK, STAGE_WAIT, STAGE_REPLY, STAGE_FEED };
 
 struct ink_server;
 struct request;
@@ -67,6 +70,10 @@ struct request {
     size_t stream_place;         /* up to where it has read; under the stream's lock */
     struct request *next_reader; /* of the same stream; under its readers' lock */
     _Atomic int64_t written_ms;  /* stream: when bytes last went out */
+
+    struct batch_form form; /* of a route that takes NDJSON */
+    struct batch *batch;    /* many texts; one reference. See batch.h */
+    int64_t batch_bytes;    /* of its body, counted against BATCH_BODIES_MAX */
 
     atomic_bool parked; /* suspended; whoever makes it false resumes */
     atomic_bool gone;   /* the client left: cancel, say nothing */

@@ -136,3 +136,24 @@ enum ink_status ink_rewrite_call_read(struct ink_rewrite_call *call, const json_
         ink_rewrite_call_finish(call);
     return st;
 }
+
+enum ink_status ink_rewrite_line(struct ink_slice line, json_t **object, struct ink_err *err)
+{
+    json_t *value;
+    enum ink_status st = ink_json_parse(line.ptr, line.len, &value, err);
+
+    if (st != INK_OK)
+        return st;
+    if (json_is_object(value)) {
+        *object = value;
+        return INK_OK;
+    }
+    if (json_is_string(value)) {
+        *object = json_object();
+        (void)json_object_set_new(*object, "text", value);
+        return INK_OK;
+    }
+    json_decref(value);
+    return ink_err_param(err, INK_INVALID, "", "invalid_value",
+                         "a line must be a JSON string or an object with \"text\"");
+}

@@ -49,6 +49,13 @@ INK_NODISCARD enum ink_status ink_rewrite_call_read(struct ink_rewrite_call *cal
                                                     const json_t *obj, bool need_text,
                                                     struct ink_err *err);
 
+/*
+ * The request object of one line of JSON Lines: an object as it is, of a string {"text": it}. A new reference. INK_INVALID for
+ * anything else.
+ */
+INK_NODISCARD enum ink_status ink_rewrite_line(struct ink_slice line, json_t **object,
+                                               struct ink_err *err);
+
 /* "auto", "refresh", "off". */
 INK_NODISCARD enum ink_status ink_cache_mode_parse(const char *word, enum ink_cache_mode *out,
                                                    struct ink_err *err);

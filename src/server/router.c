@@ -1,6 +1,8 @@
 /* The route table and the look-up. */
 #include "server/router.h"
 
+#include "server/batch.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +12,14 @@ const struct route routes[] = {
     /* method, path, handler, body, flags, about, takes, gives */
     { "POST", "/v1/rewrite", route_rewrite, 1 * MIB, ROUTE_MODEL | ROUTE_JSON,
       "Rewrites a text several times.", &rewrite_body, "Rewrite" },
+    { "POST", "/v1/rewrite/batch", route_rewrite_batch, BATCH_BODY_MAX,
+      ROUTE_MODEL | ROUTE_JSON | ROUTE_BATCH | ROUTE_LINES, "Rewrites many texts.",
+      &rewrite_batch_body, "Batch" },
+    { "POST", "/augment", route_augment, 1 * MIB, ROUTE_MODEL | ROUTE_JSON,
+      "Rewrites a text, in the dialect of the mT5 WebUI family.", &augment_body, "Augmented" },
+    { "POST", "/augment_batch", route_augment_batch, BATCH_BODY_MAX,
+      ROUTE_MODEL | ROUTE_JSON | ROUTE_BATCH, "The same for many texts.",
+      &augment_batch_body, "AugmentedBatch" },
     { "GET", "/v1/streams/{id}", route_stream_resume, 0, 0,
       "Reads a stream that lingers, from behind Last-Event-ID on.", NULL, "text/event-stream" },
     { "DELETE", "/v1/streams/{id}", route_stream_delete, 0, 0, "Cancels a stream that lingers.",

@@ -22,6 +22,8 @@ enum route_flags {
     ROUTE_JSON = 1 << 3,   /* the body must be application/json */
     ROUTE_SLOW = 1 << 4,   /* blocks until the engine is done: the slow workers' */
     ROUTE_QUIET = 1 << 5,  /* not in the log; not waited for when draining */
+    ROUTE_BATCH = 1 << 6,  /* many texts: its bodies are counted together, see batch.h */
+    ROUTE_LINES = 1 << 7,  /* the body may be application/x-ndjson as well */
 };
 
 struct route {
@@ -47,6 +49,8 @@ const struct route *route_find(const char *method, const char *path, char allow[
 /* Handlers and bodies, one file per API. */
 route_fn route_rewrite, route_score, route_tokenize; /* routes_native.c */
 route_fn route_stream_resume, route_stream_delete;
+route_fn route_rewrite_batch, route_augment, route_augment_batch; /* routes_batch.c */
+extern const struct body rewrite_batch_body, augment_body, augment_batch_body;
 extern const struct body rewrite_body, score_body, tokenize_body;
 route_fn route_models;                             /* routes_openai.c */
 route_fn route_health, route_ready, route_metrics; /* routes_ops.c */

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "server/answer.h"
 #include "server/fields.h"
+#include "server/json_fields.h"
 #include "server/reply.h"
 #include "server/request.h"
 #include "server/rewrite_json.h"
@@ -18,22 +19,6 @@
 #include <string.h>
 
 enum { IDS_MAX = 65536 };
-
-static enum ink_status read_body(const struct request *rq, json_t **out, struct ink_err *err)
-{
-    json_t *doc;
-    enum ink_status st = ink_json_parse(rq->body.ptr, rq->body.len, &doc, err);
-
-    if (st != INK_OK)
-        return st;
-    if (!json_is_object(doc)) {
-        json_decref(doc);
-        return ink_err_param(err, INK_INVALID, "", "invalid_json",
-                             "the body must be a JSON object");
-    }
-    *out = doc;
-    return INK_OK;
-}
 
 /* --- /v1/rewrite ------------------------------------------------------------------------------- */
 
@@ -150,7 +135,7 @@ enum ink_status route_rewrite(struct request *rq, struct ink_err *err)
 {
     struct ink_rewrite_call call;
     json_t *doc = NULL;
-    enum ink_status st = read_body(rq, &doc, err);
+    enum ink_status st = field_object(ink_buf_slice(&rq->body), &doc, err);
 
     if (st != INK_OK)
         return st;
@@ -263,7 +248,7 @@ enum ink_status route_score(struct request *rq, struct ink_err *err)
 {
     struct score_call call;
     json_t *doc = NULL;
-    enum ink_status st = read_body(rq, &doc, err);
+    enum ink_status st = field_object(ink_buf_slice(&rq->body), &doc, err);
 
     if (st != INK_OK)
         return st;
@@ -341,7 +326,7 @@ enum ink_status route_tokenize(struct request *rq, struct ink_err *err)
     struct tokenize_call call;
     struct ink_served *served;
     json_t *doc = NULL;
-    enum ink_status st = read_body(rq, &doc, err);
+    enum ink_status st = field_object(ink_buf_slice(&rq->body), &doc, err);
 
     if (st != INK_OK)
         return st;

@@ -2,6 +2,7 @@
 #include "server/router.h"
 
 #include "base/clock.h"
+#include "server/batch.h"
 #include "server/reply.h"
 #include "server/request.h"
 #include "server/state.h"
@@ -90,6 +91,28 @@ static enum ink_status write_engine_row(struct ink_catalog *catalog, int i, stru
     return st;
 }
 
+static enum ink_status write_batches(struct ink_server *s, struct ink_buf *out)
+{
+    struct batch_counts n;
+
+    batches_counts(s->batches, &n);
+    return ink_buf_addf(
+        out,
+        "# HELP inkstone_batches_running Calls of many texts that are being answered.\n"
+        "# TYPE inkstone_batches_running gauge\ninkstone_batches_running %d\n"
+        "# HELP inkstone_batch_texts_total Texts of such calls, by how they ended.\n"
+        "# TYPE inkstone_batch_texts_total counter\n"
+        "inkstone_batch_texts_total{result=\"ok\"} %lld\n"
+        "inkstone_batch_texts_total{result=\"failed\"} %lld\n"
+        "inkstone_batch_texts_total{result=\"cancelled\"} %lld\n"
+        "# HELP inkstone_batch_body_bytes Bytes of their bodies in memory.\n"
+        "# TYPE inkstone_batch_body_bytes gauge\ninkstone_batch_body_bytes %lld\n"
+        "# HELP inkstone_batch_file_bytes Bytes of answers in files, for clients that do not read yet.\n"
+        "# TYPE inkstone_batch_file_bytes gauge\ninkstone_batch_file_bytes %lld\n",
+        n.running, n.ok, n.failed, n.cancelled, (long long)atomic_load(&s->batch_bytes),
+        n.bytes_in_file);
+}
+
 static enum ink_status write_metrics(struct ink_server *s, struct ink_buf *out)
 {
     struct ink_catalog *catalog = atomic_load(&s->catalog);
@@ -102,6 +125,8 @@ static enum ink_status write_metrics(struct ink_server *s, struct ink_buf *out)
 
     if (st == INK_OK)
         st = metrics_write(&s->metrics, out);
+    if (st == INK_OK)
+        st = write_batches(s, out);
     streams_kept(s->streams, &n_kept, &kept_bytes);
     if (st == INK_OK)
         st = ink_buf_addf(out,

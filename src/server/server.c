@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "server/batch.h"
 #include "server/reply.h"
 #include "server/request.h"
 #include "server/state.h"
@@ -113,20 +114,41 @@ static enum ink_status check_unavailable(struct ink_server *s, const struct rout
     return INK_OK;
 }
 
-static bool is_json_type(const char *type)
+static bool is_type(const char *type, const char *wanted)
 {
-    static const char json[] = "application/json";
+    size_t len = strlen(wanted);
 
-    if (!type || strncasecmp(type, json, sizeof(json) - 1) != 0)
-        return false;
-    return type[sizeof(json) - 1] == '\0' || strchr("; \t", type[sizeof(json) - 1]) != NULL;
+    return type && strncasecmp(type, wanted, len) == 0 && strchr("; \t", type[len]) != NULL;
+}
+
+static enum ink_status check_type(const struct request *rq, struct ink_err *err)
+{
+    const char *type = request_header(rq, "Content-Type");
+    bool lines = (rq->route->flags & ROUTE_LINES) != 0;
+
+    if (!(rq->route->flags & ROUTE_JSON) || is_type(type, "application/json") ||
+        (lines && is_type(type, "application/x-ndjson")))
+        return INK_OK;
+    return ink_err_param(err, INK_INVALID, "Content-Type", "unsupported_media_type",
+                         "Content-Type: this path takes application/json%s",
+                         lines ? " or application/x-ndjson" : "");
 }
 
 static enum ink_status too_large(const struct request *rq, struct ink_err *err)
 {
     return ink_err_param(err, INK_INVALID, "", "too_large",
-                         "the body is larger than the %zu bytes that %s takes", rq->route->body_max,
-                         rq->route->path);
+                         "the body is larger than the %zu bytes that %s takes%s",
+                         rq->route->body_max, rq->route->path,
+                         rq->route->flags & ROUTE_BATCH
+                             ? "; send more as NDJSON, Content-Type and Accept application/x-ndjson, "
+                               "to /v1/rewrite/batch"
+                             : "");
+}
+
+/* Lines that are answered while they arrive: as many as there are. */
+static bool is_feed(const struct request *rq)
+{
+    return rq->form.lines_in && rq->form.lines_out;
 }
 
 /* Everything that can be said from the headers alone. */
@@ -161,10 +183,12 @@ static enum ink_status check_head(struct request *rq, const char *method, const 
     st = check_unavailable(s, rq->route, err);
     if (st != INK_OK)
         return st;
-    if ((rq->route->flags & ROUTE_JSON) && !is_json_type(request_header(rq, "Content-Type")))
-        return ink_err_param(err, INK_INVALID, "Content-Type", "unsupported_media_type",
-                             "Content-Type: this path takes application/json");
-    if (content_length > (int64_t)rq->route->body_max && rq->route->body_max > 0)
+    st = check_type(rq, err);
+    if (st == INK_OK && (rq->route->flags & ROUTE_LINES))
+        st = batch_read_form(rq, &rq->form, err);
+    if (st != INK_OK)
+        return st;
+    if (content_length > (int64_t)rq->route->body_max && rq->route->body_max > 0 && !is_feed(rq))
         return too_large(rq, err);
     return INK_OK;
 }
@@ -209,17 +233,67 @@ static enum MHD_Result begin(struct request *rq, const char *url, const char *me
     return MHD_YES;
 }
 
+/* Bodies with many texts are large, and together must not be more than the machine has. */
+static enum ink_status count_batch_bytes(struct request *rq, size_t len, struct ink_err *err)
+{
+    if (!(rq->route->flags & ROUTE_BATCH))
+        return INK_OK;
+    rq->batch_bytes += (int64_t)len;
+    if (atomic_fetch_add(&rq->server->batch_bytes, (int64_t)len) + (int64_t)len <= BATCH_BODIES_MAX)
+        return INK_OK;
+    return ink_err_param(err, INK_BUSY, "", "overloaded",
+                         "too many large requests at once; try again in 5 s");
+}
+
 static enum MHD_Result take_body(struct request *rq, const char *bytes, size_t len)
 {
     if (atomic_fetch_add(&rq->body_seen, (int64_t)len) + (int64_t)len > SWALLOW_MAX)
         return MHD_NO;
     if (rq->response || !rq->route || rq->route->body_max == 0)
         return MHD_YES; /* already decided, or nobody asked for a body: swallow */
-    if (ink_buf_add(&rq->body, bytes, len) != INK_OK) {
-        (void)too_large(rq, &rq->refused);
+    enum ink_status st = count_batch_bytes(rq, len, &rq->refused);
+
+    if (st == INK_OK && ink_buf_add(&rq->body, bytes, len) != INK_OK)
+        st = too_large(rq, &rq->refused);
+    if (st != INK_OK)
         reply_error(rq, &rq->refused);
-    }
     return MHD_YES;
+}
+
+/* Counted before the look at `draining`: ink_server_drain() sets that flag, then looks at the count. */
+static enum ink_status count_running(struct request *rq, struct ink_err *err)
+{
+    rq->counted = true;
+    atomic_fetch_add(&rq->server->metrics.running, 1);
+    return check_unavailable(rq->server, rq->route, err);
+}
+
+/* The first line, or the end, of lines that are answered while they arrive. */
+static enum ink_status open_feed(struct request *rq, const char *version, struct ink_err *err)
+{
+    enum ink_status st = count_running(rq, err);
+
+    if (st != INK_OK)
+        return st;
+    reply_static(rq, 200, "application/x-ndjson", "", 0); /* for its headers only */
+    add_common_headers(rq);
+    st = batch_open_feed(rq, strcmp(version, "HTTP/1.0") == 0, err);
+    if (st == INK_OK)
+        set_stage(rq, STAGE_FEED);
+    return st;
+}
+
+static enum MHD_Result feed(struct request *rq, const char *bytes, size_t *len)
+{
+    if (*len > 0) {
+        *len -= batch_feed(rq, bytes, *len);
+        return MHD_YES;
+    }
+    batch_feed_end(rq);
+    if (!batch_feed_done(rq))
+        return MHD_YES;
+    rq->status = 200; /* if it was answered; the answer was the connection's last */
+    return MHD_NO;
 }
 
 /* Worker. The last thing it does with the request is to hand it back. */
@@ -246,10 +320,7 @@ static enum MHD_Result dispatch(struct request *rq)
         return send_reply(rq);
     }
 
-    /* Counted before the look at `draining`: ink_server_drain() sets that flag, then looks at the count. */
-    rq->counted = true;
-    atomic_fetch_add(&s->metrics.running, 1);
-    if (check_unavailable(s, rq->route, &err) != INK_OK) {
+    if (count_running(rq, &err) != INK_OK) {
         reply_error(rq, &err);
         return send_reply(rq);
     }
@@ -275,6 +346,8 @@ static enum MHD_Result after_work(struct request *rq)
         atomic_fetch_add(&rq->server->metrics.streams, 1);
         return send_reply(rq);
     }
+    if (!rq->response && rq->batch)
+        batch_reply(rq);
     if (rq->response || !rq->work.task)
         return send_reply(rq);
     set_stage(rq, STAGE_WAIT);
@@ -287,7 +360,8 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *mhd, const char 
                               size_t *upload_len, void **con_cls)
 {
     struct request *rq = *con_cls;
-    (void)cls, (void)mhd, (void)version;
+    struct ink_err err = { 0 };
+    (void)cls, (void)mhd;
 
     if (!rq)
         return MHD_NO;
@@ -295,6 +369,11 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *mhd, const char 
     case STAGE_HEAD:
         return begin(rq, url, method);
     case STAGE_BODY:
+        if (is_feed(rq) && !rq->response) {
+            if (open_feed(rq, version, &err) == INK_OK)
+                return feed(rq, upload, upload_len);
+            reply_error(rq, &err);
+        }
         if (*upload_len > 0) {
             enum MHD_Result taken = take_body(rq, upload, *upload_len);
 
@@ -306,6 +385,8 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *mhd, const char 
         return after_work(rq);
     case STAGE_WAIT:
         return work_collect(rq) ? send_reply(rq) : MHD_YES;
+    case STAGE_FEED:
+        return feed(rq, upload, upload_len);
     case STAGE_REPLY:
         break;
     }
@@ -336,8 +417,10 @@ static void count_request(struct request *rq, enum MHD_RequestTerminationCode ho
 {
     struct ink_server *s = rq->server;
     int64_t took = ink_clock_ns() - rq->start_ns;
-    bool lost = atomic_load(&rq->gone) || rq->status == 0 ||
-                (how != MHD_REQUEST_TERMINATED_COMPLETED_OK && rq->counted);
+    bool lost = rq->stage == STAGE_FEED
+                    ? !batch_was_answered(rq->batch)
+                    : atomic_load(&rq->gone) || rq->status == 0 ||
+                          (how != MHD_REQUEST_TERMINATED_COMPLETED_OK && rq->counted);
     int code = lost ? 499 : rq->status;
 
     if (rq->counted)
@@ -373,6 +456,8 @@ static void completed(void *cls, struct MHD_Connection *mhd, void **con_cls,
         atomic_fetch_sub(&s->metrics.streams, 1);
     stream_leave(rq);
     count_request(rq, how);
+    batch_leave(rq); /* cancels */
+    atomic_fetch_sub(&s->batch_bytes, rq->batch_bytes);
     ink_task_free(rq->work.task); /* cancels; its waker is not called after this */
     if (rq->response)
         MHD_destroy_response(rq->response);
@@ -473,7 +558,15 @@ static void tick_request_locked(struct ink_server *s, struct conn *c, int64_t no
         if (peer_has_left(c->fd))
             atomic_store(&rq->gone, true);
         break;
+    case STAGE_FEED:
+        if (batch_tick(rq, now_ms))
+            (void)shutdown(c->fd, SHUT_RDWR);
+        break;
     case STAGE_REPLY:
+        if (rq->batch && peer_has_left(c->fd)) {
+            batch_abandon(rq->batch);
+            request_unpark(rq);
+        }
         if (!rq->stream)
             break;
         if (stream_wants_ping(rq, now_ms))
@@ -683,7 +776,8 @@ enum ink_status ink_server_start(const struct ink_server_options *o, struct ink_
                                WAITING_MAX, run_handler);
     s->slow_workers = workers_start("ink-slow", 2, SLOW_WAITING_MAX, run_handler);
     s->has_ticker = ink_thread_start(&s->ticker, "ink-ticker", tick, s) == 0;
-    if (!s->workers || !s->slow_workers || !s->has_ticker)
+    s->batches = batches_start(s);
+    if (!s->workers || !s->slow_workers || !s->batches || !s->has_ticker)
         st = ink_err_set(err, INK_IO, "the HTTP server could not start its threads");
     else
         st = start_daemon(s, o, fd, is_v6, err);
@@ -736,6 +830,8 @@ int ink_server_drain(struct ink_server *s, int timeout_ms)
     int64_t end_ms = ink_clock_ms() + timeout_ms;
 
     atomic_store(&s->draining, true);
+    if (s->batches)
+        batches_wake(s->batches);
     while (n_running(s) > 0 && ink_clock_ms() < end_ms)
         nap(10);
     return n_running(s);
@@ -747,6 +843,8 @@ static bool hurry(struct ink_server *s)
     bool busy = false;
 
     streams_cancel(s->streams);
+    if (s->batches)
+        batches_wake(s->batches);
     pthread_mutex_lock(&s->lock);
     for (struct conn *c = s->conns.next; c != &s->conns; c = c->next) {
         struct request *rq = c->rq;
@@ -757,10 +855,26 @@ static bool hurry(struct ink_server *s)
             ink_task_cancel(rq->work.task);
         request_unpark(rq);
         busy = busy || rq->stage == STAGE_WORK || rq->stage == STAGE_WAIT ||
-               (rq->stage == STAGE_REPLY && rq->stream);
+               (rq->stage == STAGE_REPLY && (rq->stream || rq->batch)) ||
+               (rq->stage == STAGE_FEED && !batch_was_answered(rq->batch));
     }
     pthread_mutex_unlock(&s->lock);
     return busy;
+}
+
+/* Who did not read a batch's answer by now never will; its connection may be suspended. */
+static void abandon_batches(struct ink_server *s)
+{
+    struct batch_counts n;
+    int64_t end_ms = ink_clock_ms() + 1000;
+
+    if (!s->batches)
+        return;
+    batches_abandon(s->batches);
+    do {
+        batches_counts(s->batches, &n);
+        nap(1);
+    } while (n.running > 0 && ink_clock_ms() < end_ms);
 }
 
 void ink_server_stop(struct ink_server *s)
@@ -780,10 +894,12 @@ void ink_server_stop(struct ink_server *s)
     int64_t end_ms = ink_clock_ms() + STOP_MS;
     while (hurry(s) && ink_clock_ms() < end_ms)
         nap(5);
+    abandon_batches(s);
     workers_stop(s->workers);
     workers_stop(s->slow_workers);
     if (s->daemon)
         MHD_stop_daemon(s->daemon);
+    batches_stop(s->batches);
     streams_free(s->streams);
     auth_release(&s->auth);
     pthread_cond_destroy(&s->tick);

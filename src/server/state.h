@@ -8,8 +8,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* What the files of this room share of the server. */
+struct batches;
 struct streams;
 struct workers;
 
@@ -19,6 +21,8 @@ struct ink_server {
     struct auth auth;
     struct metrics metrics;
     struct streams *streams;
+    struct batches *batches;
+    _Atomic int64_t batch_bytes; /* of bodies with many texts, all together */
     struct ink_catalog *_Atomic catalog; /* NULL while loading */
     atomic_bool draining;
     atomic_bool stopping;

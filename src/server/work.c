@@ -8,6 +8,9 @@
 
 json_t *work_answer(const struct work *w)
 {
+    if (w->answer)
+        return w->answer(w);
+
     json_t *answer = ink_answer_rewrite(w->served, ink_task_result(w->task), w->details);
 
     if (w->cache_word)

@@ -14,9 +14,10 @@ struct work {
     const struct ink_served *served;
     const char *cache_word; /* overrides the result's, or NULL; static */
     bool details;
+    json_t *(*answer)(const struct work *w); /* how its API spells the answer; NULL: R */
 };
 
-/* R of the finished task; a new reference. */
+/* The finished task's answer; a new reference. */
 json_t *work_answer(const struct work *w);
 /* Says in the reply's header what the answer says of the cache. */
 void work_add_cache_header(const struct work *w, struct request *rq);

@@ -144,6 +144,18 @@ int ink_served_max_target(const struct ink_served *s)
     return 256;
 }
 
+int ink_served_n_parallel(const struct ink_served *s)
+{
+    (void)s;
+    return 4;
+}
+
+bool ink_served_is_crowded(const struct ink_served *s)
+{
+    (void)s;
+    return false;
+}
+
 int ink_served_counters(const struct ink_served *s, struct ink_counter *out)
 {
     (void)s;
@@ -341,6 +353,15 @@ static void *play(void *arg)
     announce_locked(t);
     pthread_mutex_unlock(&t->lock);
     return NULL;
+}
+
+enum ink_status ink_rewrite_check(struct ink_catalog *catalog, const struct ink_rewrite_request *rq,
+                                  struct ink_served **served, struct ink_err *err)
+{
+    if (rq->max_tokens < 1 || rq->max_tokens > 256)
+        return ink_err_param(err, INK_INVALID, "max_tokens", "invalid_value",
+                             "max_tokens: %d is not in 1..256", rq->max_tokens);
+    return ink_catalog_find(catalog, rq->model, INK_CAN_REWRITE, served, err);
 }
 
 enum ink_status ink_rewrite_start(struct ink_catalog *catalog, const struct ink_rewrite_request *rq,
