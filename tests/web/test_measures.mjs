@@ -119,15 +119,20 @@ function fakeStream() {
   };
   window.shifts = [];
   new PerformanceObserver((list) => {
-    for (const e of list.getEntries()) if (!e.hadRecentInput) window.shifts.push({ value: e.value, on: e.sources.map((s) => s.node?.id || s.node?.className || "") });
+    for (const e of list.getEntries()) if (!e.hadRecentInput) window.shifts.push({ value: e.value, on: e.sources.map((s) => s.node?.id || s.node?.className || `${s.node?.nodeName} in ${s.node?.parentElement?.className}`) });
   }).observe({ type: "layout-shift", buffered: true });
 }
 
 test("five candidates of 200 tokens are written without a jerk and without moving anything", async () => {
   for (const [width, source] of [[1280, TEXT], [375, TEXT.repeat(4)]]) {
     const page = await open(browser, server, { width, height: 900, before: fakeStream });
+    await page.waitForFunction(() => document.querySelector("#notice").textContent !== "");
+    await page.waitForTimeout(100);
+    assert.deepEqual(await page.evaluate(() => window.shifts), [], "while loading");
     await page.locator("#count").fill("5");
-    await page.fill("#source", source);
+    await page.fill("#source", source); // the box grows; a person's key press would explain that to the browser
+    await page.waitForTimeout(100);
+    await page.evaluate(() => (window.shifts = []));
     await page.click("#go");
     await page.waitForFunction(() => window.step);
     await page.waitForTimeout(width < 500 ? 900 : 600); // what follows is no longer the click's doing

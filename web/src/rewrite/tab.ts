@@ -220,9 +220,6 @@ export class RewriteTab implements Tab {
           case "done": {
             for (const c of event.rewrites) this.cards.finish(c);
             this.lastAnswer = event;
-            const s = ((performance.now() - started) / 1000).toFixed(1);
-            const n = event.rewrites.filter((c) => !c.error).length;
-            this.tell(() => t("done", { n, s }));
             break;
           }
         }
@@ -237,8 +234,14 @@ export class RewriteTab implements Tab {
         this.problem.show(e instanceof Error && !(e instanceof RequestError) ? new RequestError("broken", e.message) : e, true);
       }
     }
-    if (this.lastAnswer) await this.keep(request, this.lastAnswer);
     this.running = null;
+    const answer = this.lastAnswer as Answer | null; // the event handler has set it
+    if (answer) {
+      const s = ((performance.now() - started) / 1000).toFixed(1);
+      const n = answer.rewrites.filter((c) => !c.error).length;
+      this.tell(() => t("done", { n, s }));
+      void this.keep(request, answer);
+    }
     this.showEmpty();
     this.showAnswer();
     this.showRunning();
