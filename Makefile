@@ -18,7 +18,7 @@ PYTHON := /usr/bin/python3
 BUILD := $(if $(filter default,$(PRESET)),build,build/$(PRESET))
 VARIANT := $(if $(filter cuda vulkan asan tsan,$(PRESET)),$(PRESET),cpu)
 
-.PHONY: run test build configure deps deps-test bench lint fmt fmt-check asan tsan fuzz clean help
+.PHONY: run test build configure deps deps-test bench lint fmt fmt-check asan tsan soak fuzz clean help
 
 run: build ## build what is missing and serve on http://127.0.0.1:7860
 	@exec $(BUILD)/inkstone serve $(ARGS)
@@ -69,6 +69,12 @@ asan: ## all tests under the address and undefined-behaviour sanitizers
 
 tsan: ## all tests under the thread sanitizer
 	@$(MAKE) test PRESET=tsan
+
+soak: ## 10,000 mixed requests (SOAK_REQUESTS) to a server under the address sanitizer
+	@$(MAKE) build PRESET=asan
+	@INKSTONE=$(CURDIR)/build/asan/inkstone INKSTONE_BUILD_DIR=$(CURDIR)/build/asan INKSTONE_SOURCE_DIR=$(CURDIR) \
+	    INKSTONE_SANITIZE=address,undefined ASAN_OPTIONS=abort_on_error=1:quarantine_size_mb=64 \
+	    INKSTONE_SOAK_REQUESTS=$(or $(SOAK_REQUESTS),10000) $(PYTHON) tests/soak/test_soak.py
 
 fuzz: ## clang's fuzzer, FUZZ_SECONDS (60) an entry
 	@scripts/deps.sh system build fuzz

@@ -61,6 +61,23 @@ class Shutdown(unittest.TestCase):
             server.process.wait(inkhttp.PATIENCE)
             self.assertLess(time.monotonic() - begun, 5 * inkhttp.SLOW)
 
+    def test_a_second_signal_stops_at_once(self):
+        for first, second, status in ((signal.SIGTERM, signal.SIGTERM, 143), (signal.SIGINT, signal.SIGINT, 130),
+                                      (signal.SIGTERM, signal.SIGINT, 130)):
+            with self.subTest(first=first.name, second=second.name), self.server("--drain-timeout", "3000") as server:
+                s = self.connect(server)
+                s.sendall(raw_post({**LONG, "n": 16, "max_tokens": 512, "stream": True}))
+                wait_until(lambda: server.metric("inkstone_http_running") == 1, "it to run")
+                server.process.send_signal(first)
+                wait_until(lambda: server.get("/ready").status == 503, "the drain")
+                self.assertIsNone(server.process.poll())
+                begun = time.monotonic()
+                server.process.send_signal(second)
+                self.assertEqual(server.process.wait(inkhttp.PATIENCE), status)
+                self.assertLess(time.monotonic() - begun, 2 * inkhttp.SLOW)
+                self.assertNotIn(b'"type":"done"', read_all(s))
+                server.process.returncode = 0       # it was looked at
+
     def test_an_idle_server_ends_at_once(self):
         for sig in (signal.SIGTERM, signal.SIGINT):
             with self.server() as server:
