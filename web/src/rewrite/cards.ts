@@ -139,7 +139,7 @@ export class Cards {
     const probe = make("p", "card-text probe", this.source);
     first.root.append(probe);
     const line = parseFloat(getComputedStyle(probe).lineHeight);
-    const lines = Math.ceil(probe.offsetHeight / line);
+    const lines = Math.round(probe.offsetHeight / line);
     probe.remove();
     const wanted = Math.ceil(lines * (this.comparing ? 1.5 : 1)) + (lines <= 6 ? 1 : 0);
     const room = Math.min(Math.max(wanted, LINES_MIN), LINES_MAX);
@@ -159,8 +159,8 @@ export class Cards {
     this.frame ||= requestAnimationFrame(() => this.flush());
   }
 
-  /** Writes first, then measures: one layout a frame. */
-  private flush(): void {
+  /** Shows what came, now. Writes first, then measures: one layout. */
+  flush(): void {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
     for (const c of this.dirty) this.draw(c);

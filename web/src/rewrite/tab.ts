@@ -234,6 +234,7 @@ export class RewriteTab implements Tab {
         this.problem.show(e instanceof Error && !(e instanceof RequestError) ? new RequestError("broken", e.message) : e, true);
       }
     }
+    this.cards.flush();
     this.running = null;
     const answer = this.lastAnswer as Answer | null; // the event handler has set it
     if (answer) {

@@ -108,7 +108,7 @@ export const en: Record<Key, string> = {
   stageOther: "Other",
   milliseconds: "{n} ms",
   probabilities: "Probability of each token",
-  probabilitiesHint: "The darker, the less sure the model was. Point at a token, or use the arrow keys.",
+  probabilitiesHint: "The stronger the colour, the less sure the model was. Point at a token, or use the arrow keys.",
   shadesLabel: "Token probabilities of candidate {i}; the left and right arrow keys go through them",
   scoreLabel: "mean log-probability {score}",
   tokenProbability: "“{piece}” had probability {p}",
