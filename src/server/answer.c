@@ -186,6 +186,7 @@ json_t *ink_answer_rewrite(const struct ink_served *served, const struct ink_tas
     put(o, "usage", ink_answer_usage(r->usage.tokens_input, r->usage.tokens_output));
     put(o, "timings", ink_answer_timings(&r->timings));
     put(o, "cache", json_string(r->cache));
+    put(o, "source_cache", json_string(r->source_cache));
     put(o, "device", text_of(ink_slice_of(r->device)));
     put(o, "truncated", truncation(r));
     put(o, "warnings", warnings);

@@ -23,8 +23,10 @@ static const struct {
     const char *name, *members;
 } shapes[] = {
     { "Rewrite", "id:string model:string rewrites:Candidate[] seed:integer usage:Usage "
-                 "timings:Timings cache:string device:string truncated:Truncated|null "
-                 "warnings:string[]" },
+                 "timings:Timings cache:string source_cache:string device:string "
+                 "truncated:Truncated|null warnings:string[]" },
+    { "Prepared", "id:string model:string state:string usage:Usage timings:Timings "
+                  "source_cache:string device:string truncated:Truncated|null warnings:string[]" },
     { "Candidate", "index:integer text:string finish_reason:string score:number|null error?:Error "
                    "tokens?:Token[]" },
     { "Token", "id:integer piece:string logprob:number top?:Alternative[]" },
@@ -39,7 +41,7 @@ static const struct {
     { "CandidateEvent", "type:string index:integer text:string finish_reason:string "
                         "score:number|null error?:Error tokens?:Token[]" },
     { "DoneEvent", "type:string id:string model:string rewrites:Candidate[] seed:integer "
-                   "usage:Usage timings:Timings cache:string device:string "
+                   "usage:Usage timings:Timings cache:string source_cache:string device:string "
                    "truncated:Truncated|null warnings:string[]" },
     { "ErrorEvent", "type:string error:Error" },
     { "StreamEnd", "id:string state:string" },

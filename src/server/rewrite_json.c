@@ -119,6 +119,7 @@ void ink_rewrite_call_finish(struct ink_rewrite_call *call)
     }
     if (call->stop)
         take_stop(rq, call->stop);
+    rq->fresh = call->cache == INK_CACHE_OFF;
 }
 
 enum ink_status ink_rewrite_call_read(struct ink_rewrite_call *call, const json_t *obj,

@@ -52,6 +52,8 @@ route_fn route_stream_resume, route_stream_delete;
 route_fn route_rewrite_batch, route_augment, route_augment_batch; /* routes_batch.c */
 extern const struct body rewrite_batch_body, augment_body, augment_batch_body;
 extern const struct body rewrite_body, score_body, tokenize_body;
+route_fn route_prepare; /* routes_prepare.c */
+extern const struct body prepare_body;
 route_fn route_models;                             /* routes_openai.c */
 route_fn route_health, route_ready, route_metrics; /* routes_ops.c */
 route_fn route_openapi;                            /* openapi.c */

@@ -389,6 +389,14 @@ enum ink_status ink_rewrite_start(struct ink_catalog *catalog, const struct ink_
     return INK_OK;
 }
 
+/* The same script without its candidates would be the same waiting. */
+enum ink_status ink_rewrite_prepare(struct ink_catalog *catalog,
+                                    const struct ink_rewrite_request *rq, struct ink_task **out,
+                                    struct ink_err *err)
+{
+    return ink_rewrite_start(catalog, rq, out, err);
+}
+
 enum ink_status ink_task_next(struct ink_task *t, int timeout_ms, struct ink_task_event *ev,
                               struct ink_err *err)
 {
