@@ -22,7 +22,11 @@ enum { PANEL = 16, GROUP = 4, OFFSET = 128, ROWS_MAX = 4, PANELS_MAX = 3 };
 
 #include <immintrin.h>
 
+#ifdef __clang__ /* does not know the width as an attribute, and would drop all of it */
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512vnni")))
+#else
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vnni,prefer-vector-width=512")))
+#endif
 #define INLINE static inline __attribute__((always_inline)) TARGET
 #ifdef __clang__ /* wants the target before inlining gives it, and needs no such help */
 #define KEEP(v) ((void)0)

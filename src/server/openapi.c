@@ -277,7 +277,7 @@ static json_t *event_schema(void)
                      "required", "data");
 }
 
-static const char media_events[] = "text/event-stream";
+static const char media_events[] = "text/event-stream", media_lines[] = "application/x-ndjson";
 
 static json_t *content(const char *gives)
 {
@@ -339,6 +339,11 @@ static json_t *parameters(const struct route *r)
 {
     json_t *list = json_array();
 
+    if (r->flags & ROUTE_LINES)
+        (void)json_array_append_new(
+            list, json_pack("{s:s, s:s, s:{s:s, s:[s, s]}, s:s}", "name", "ordered", "in", "query",
+                            "schema", "type", "string", "enum", "0", "1", "description",
+                            "Answer lines in the order of the texts, not as they finish."));
     if (!strchr(r->path, '{'))
         return list;
     (void)json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:{s:s}, s:s}", "name", "id", "in",
@@ -352,20 +357,29 @@ static json_t *parameters(const struct route *r)
     return list;
 }
 
+static json_t *body_content(const struct route *r)
+{
+    json_t *kinds = json_pack("{s:{s:o}}", "application/json", "schema", ref(r->takes->name));
+
+    if (r->flags & ROUTE_LINES)
+        put(kinds, media_lines, json_pack("{s:{s:s}}", "schema", "type", "string"));
+    return kinds;
+}
+
 static json_t *operation(const struct route *r)
 {
     json_t *answers = content(r->gives), *responses = json_object();
     json_t *o = json_pack("{s:s, s:o}", "summary", r->about, "parameters", parameters(r));
 
-    if (can_stream(r))
+    if (can_stream(r) && !(r->flags & ROUTE_BATCH))
         put(answers, media_events, json_pack("{s:o}", "schema", event_schema()));
+    if (r->flags & ROUTE_LINES)
+        put(answers, media_lines, json_pack("{s:{s:s}}", "schema", "type", "string"));
     put(responses, "200", json_pack("{s:s, s:o}", "description", r->about, "content", answers));
     add_errors(responses, r);
     put(o, "responses", responses);
     if (r->takes)
-        put(o, "requestBody",
-            json_pack("{s:b, s:{s:{s:o}}}", "required", 1, "content", "application/json", "schema",
-                      ref(r->takes->name)));
+        put(o, "requestBody", json_pack("{s:b, s:o}", "required", 1, "content", body_content(r)));
     if (!(r->flags & ROUTE_OPEN))
         put(o, "security", json_pack("[{}, {s:[]}]", "key"));
     return o;

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "server/batch.h"
+#include "server/media.h"
 #include "server/reply.h"
 #include "server/request.h"
 #include "server/state.h"
@@ -28,7 +29,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -114,20 +114,13 @@ static enum ink_status check_unavailable(struct ink_server *s, const struct rout
     return INK_OK;
 }
 
-static bool is_type(const char *type, const char *wanted)
-{
-    size_t len = strlen(wanted);
-
-    return type && strncasecmp(type, wanted, len) == 0 && strchr("; \t", type[len]) != NULL;
-}
-
 static enum ink_status check_type(const struct request *rq, struct ink_err *err)
 {
     const char *type = request_header(rq, "Content-Type");
     bool lines = (rq->route->flags & ROUTE_LINES) != 0;
 
-    if (!(rq->route->flags & ROUTE_JSON) || is_type(type, "application/json") ||
-        (lines && is_type(type, "application/x-ndjson")))
+    if (!(rq->route->flags & ROUTE_JSON) || media_is(type, "application/json") ||
+        (lines && media_is(type, "application/x-ndjson")))
         return INK_OK;
     return ink_err_param(err, INK_INVALID, "Content-Type", "unsupported_media_type",
                          "Content-Type: this path takes application/json%s",
@@ -136,13 +129,13 @@ static enum ink_status check_type(const struct request *rq, struct ink_err *err)
 
 static enum ink_status too_large(const struct request *rq, struct ink_err *err)
 {
-    return ink_err_param(err, INK_INVALID, "", "too_large",
-                         "the body is larger than the %zu bytes that %s takes%s",
-                         rq->route->body_max, rq->route->path,
-                         rq->route->flags & ROUTE_BATCH
-                             ? "; send more as NDJSON, Content-Type and Accept application/x-ndjson, "
-                               "to /v1/rewrite/batch"
-                             : "");
+    return ink_err_param(
+        err, INK_INVALID, "", "too_large", "the body is larger than the %zu bytes that %s takes%s",
+        rq->route->body_max, rq->route->path,
+        rq->route->flags & ROUTE_BATCH
+            ? "; send more as NDJSON, Content-Type and Accept application/x-ndjson, "
+              "to /v1/rewrite/batch"
+            : "");
 }
 
 /* Lines that are answered while they arrive: as many as there are. */
@@ -423,11 +416,11 @@ static void count_request(struct request *rq, enum MHD_RequestTerminationCode ho
                           (how != MHD_REQUEST_TERMINATED_COMPLETED_OK && rq->counted);
     int code = lost ? 499 : rq->status;
 
-    if (rq->counted)
-        atomic_fetch_sub(&s->metrics.running, 1);
     if (lost)
         atomic_fetch_add(&s->metrics.clients_gone, 1);
     metrics_count(&s->metrics, rq->route, code, took);
+    if (rq->counted) /* last: whoever sees that nothing runs sees the other counts complete */
+        atomic_fetch_sub(&s->metrics.running, 1);
 
     bool quiet = rq->route && (rq->route->flags & ROUTE_QUIET);
     ink_log(quiet ? INK_LOG_DEBUG : INK_LOG_INFO, "%s %s %d %.1f ms",

@@ -1,9 +1,10 @@
 /*
- * What we parse of a request's head ourselves: Host, Origin, Authorization, the path, Last-Event-ID. One a
- * line, in this order.
+ * What we parse of a request's head ourselves: Host, Origin, Authorization, the path, Last-Event-ID,
+ * Content-Type, Accept. One a line, in this order.
  */
 #include "base/utf8.h"
 #include "server/auth.h"
+#include "server/media.h"
 #include "server/router.h"
 #include "server/stream_log.h"
 
@@ -15,7 +16,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { LINES = 5 };
+enum { LINES = 7 };
 
 /*
  * An allocation of its own for each line, so that a sanitizer sees a byte read past it. Missing lines are
@@ -86,6 +87,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (lines[4] && stream_event_number(lines[4], "rw-0123456789abcdef", &n))
         assert(n >= 0 && n <= 999999999);
+    if (media_is(lines[5], "application/json"))
+        assert(!media_is(lines[5], "application/x-ndjson") && strlen(lines[5]) >= 16);
+    if (media_accepts(lines[6], "application/x-ndjson"))
+        assert(strlen(lines[6]) >= 20);
     for (int i = 0; i < LINES; i++)
         free(lines[i]);
     return 0;
