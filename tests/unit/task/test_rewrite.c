@@ -413,7 +413,9 @@ static void temperature_0_computes_one_candidate_and_says_so(void **state)
     task = start(c, &rq);
     fake_read_all(task, &s);
     assert_int_equal(s.status, INK_INVALID);
-    assert_int_equal(s.n_resets[0], 1); /* what was shown is taken back */
+    assert_string_equal(s.text[0],
+                        ""); /* what was shown, if the reader was quick enough, is taken back */
+    assert_true(s.n_resets[0] <= 1);
     assert_int_equal(ink_task_result(task)->candidates[0].n_attempts, 1);
     ink_task_free(task);
     ink_catalog_free(c);
