@@ -22,7 +22,9 @@ size_t ink_lines_room(const struct ink_lines *l)
 
     if (l->n_whole > 0)
         return have < BLOCK ? BLOCK - have : 0;
-    return have <= l->line_max ? BLOCK : 0; /* a line that is too long already is dropped by the next look */
+    return have <= l->line_max
+               ? BLOCK
+               : 0; /* a line that is too long already is dropped by the next look */
 }
 
 char *ink_lines_reserve(struct ink_lines *l, size_t len)
@@ -59,8 +61,7 @@ enum ink_line_state ink_lines_next(struct ink_lines *l, struct ink_slice *line)
 {
     const char *start = l->buf.ptr + l->at;
     size_t have = l->buf.len - l->at;
-    const char *end =
-        l->n_whole > 0 ? memchr(start + l->scanned, '\n', have - l->scanned) : NULL;
+    const char *end = l->n_whole > 0 ? memchr(start + l->scanned, '\n', have - l->scanned) : NULL;
     bool last = !end && l->ended;
     size_t len = end ? (size_t)(end - start) : have;
 

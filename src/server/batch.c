@@ -133,8 +133,8 @@ static bool has_text(struct batch *b)
 /* A sender that could go on for ever does not hold a server that wants to end. */
 static void cut_when_quiet(struct batch *b)
 {
-    bool quiet = ink_batch_n_open(b->tasks) == 0 &&
-                 ink_clock_ms() - atomic_load(&b->moved_ms) > QUIET_MS;
+    bool quiet =
+        ink_batch_n_open(b->tasks) == 0 && ink_clock_ms() - atomic_load(&b->moved_ms) > QUIET_MS;
 
     if (!b->is_feed || !(quiet || atomic_load(&b->server->stopping)))
         return;
@@ -151,8 +151,7 @@ bool batch_admit(struct batch *b)
     struct ink_err err = { 0 };
     enum ink_status st;
 
-    if (b->input_ended ||
-        !(closing ? ink_batch_has_room(b->tasks) : ink_batch_wants(b->tasks)))
+    if (b->input_ended || !(closing ? ink_batch_has_room(b->tasks) : ink_batch_wants(b->tasks)))
         return false;
     if (!has_text(b)) {
         if (closing && !b->input_ended)
@@ -198,7 +197,8 @@ static void put_bytes(struct batch *b, const char *bytes, size_t len)
     batches_count_file(b->loop, in_file - b->in_file);
     b->in_file = in_file;
     if (st != INK_OK)
-        atomic_store(&b->gone, true); /* one answer beyond all bounds: better none than a wrong one */
+        atomic_store(&b->gone,
+                     true); /* one answer beyond all bounds: better none than a wrong one */
 }
 
 static void put_text(struct batch *b, const char *text)
@@ -229,8 +229,8 @@ static void put_head(struct batch *b)
         char *name = json_dumps(model, JSON_ENCODE_ANY);
 
         /* The batch's own name, which nobody has to find again. */
-        (void)snprintf(head, sizeof(head), "{\"id\":\"rb-%016llx\",\"model\":",
-                       (unsigned long long)ink_clock_ns());
+        (void)snprintf(head, sizeof(head),
+                       "{\"id\":\"rb-%016llx\",\"model\":", (unsigned long long)ink_clock_ns());
         put_text(b, head);
         put_text(b, name ? name : "null");
         put_text(b, ",\"results\":[");
@@ -272,8 +272,8 @@ static struct ink_task_timings shared_out(const struct batch *b)
         .total_ms = total_ms,
     };
 
-    t.other_ms = total_ms - t.queue_ms - t.tokenize_ms - t.encode_ms - t.first_token_ms -
-                 t.decode_ms;
+    t.other_ms =
+        total_ms - t.queue_ms - t.tokenize_ms - t.encode_ms - t.first_token_ms - t.decode_ms;
     if (t.other_ms < 0)
         t.other_ms = 0;
     return t;

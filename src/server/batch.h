@@ -33,7 +33,7 @@ enum {
     BATCH_LINE_MAX = 1024 * 1024,
     BATCH_CALLS_MAX = 256,
     BATCH_BODIES_MAX = 256 * 1024 * 1024, /* bytes of all bodies together */
-    BATCH_IDLE_MS = 60000,                /* a sender without a whole line, a reader without a byte */
+    BATCH_IDLE_MS = 60000, /* a sender without a whole line, a reader without a byte */
 };
 
 enum batch_answer {
@@ -58,9 +58,9 @@ void batches_wake(struct batches *t);
 void batches_abandon(struct batches *t);
 
 struct batch_counts {
-    int running;            /* calls */
-    long long ok, failed;   /* texts answered */
-    long long cancelled;    /* texts under way when their client left */
+    int running;             /* calls */
+    long long ok, failed;    /* texts answered */
+    long long cancelled;     /* texts under way when their client left */
     long long bytes_in_file; /* answers that wait for a slow reader */
 };
 void batches_counts(struct batches *t, struct batch_counts *out);

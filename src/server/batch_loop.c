@@ -262,8 +262,7 @@ struct batches *batches_start(struct ink_server *server)
 
     t->server = server;
     pthread_mutex_init(&t->lock, NULL);
-    t->has_thread =
-        open_wake(t->wake) && ink_thread_start(&t->thread, "ink-batch", run, t) == 0;
+    t->has_thread = open_wake(t->wake) && ink_thread_start(&t->thread, "ink-batch", run, t) == 0;
     if (t->has_thread)
         return t;
     batches_stop(t);

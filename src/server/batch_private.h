@@ -37,12 +37,12 @@ struct batch {
     bool cancelled;       /* because the server stops */
     long long n_ok, n_failed;
     struct batch_sums sums;
-    int64_t in_file;     /* last told to the counters */
+    int64_t in_file; /* last told to the counters */
 
     /* Feeds: the loop's own, but for the lock's part below. */
     bool is_feed;
     bool chunked;
-    int fd; /* a duplicate of the connection's; -1: libmicrohttpd sends */
+    int fd;              /* a duplicate of the connection's; -1: libmicrohttpd sends */
     struct ink_buf wire; /* framed, not yet taken by the socket */
     size_t wire_at;
     bool wants_write; /* the socket was full */
@@ -55,8 +55,8 @@ struct batch {
     pthread_mutex_t lock; /* guards the rest; before libmicrohttpd's */
     struct request *rq;   /* NULL: it has ended */
     struct ink_lines lines;
-    bool lines_ended;     /* all bytes are there */
-    struct ink_err cut;   /* why no more are taken; code INK_OK: they are */
+    bool lines_ended;   /* all bytes are there */
+    struct ink_err cut; /* why no more are taken; code INK_OK: they are */
     struct outbox out;
     bool out_ended; /* nothing more comes into `out` */
 };

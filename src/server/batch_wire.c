@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/batch_private.h"
-#include "server/media.h"
 #include "server/reply.h"
 #include "server/request.h"
 #include "server/state.h"
@@ -26,7 +25,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -139,13 +140,26 @@ void batch_leave(struct request *rq)
 
 /* --- headers ------------------------------------------------------------------------------------ */
 
+/* Whether a list of media types has `type`, whatever its parameters. */
+static bool has_media(const char *list, const char *type)
+{
+    size_t len = strlen(type);
+
+    for (const char *at = list; at && *at; at = strchr(at, ',')) {
+        at += strspn(at, ", \t");
+        if (strncasecmp(at, type, len) == 0 && strchr(";, \t", at[len]) != NULL)
+            return true; /* the string's end is among them */
+    }
+    return false;
+}
+
 enum ink_status batch_read_form(const struct request *rq, struct batch_form *form,
                                 struct ink_err *err)
 {
     const char *ordered = MHD_lookup_connection_value(rq->mhd, MHD_GET_ARGUMENT_KIND, "ordered");
 
-    form->lines_in = media_is(request_header(rq, "Content-Type"), media_lines);
-    form->lines_out = media_accepts(request_header(rq, "Accept"), media_lines);
+    form->lines_in = has_media(request_header(rq, "Content-Type"), media_lines);
+    form->lines_out = has_media(request_header(rq, "Accept"), media_lines);
     form->ordered = ordered && (strcmp(ordered, "1") == 0 || strcmp(ordered, "true") == 0);
     if (ordered && !form->ordered && strcmp(ordered, "0") != 0 && strcmp(ordered, "false") != 0)
         return ink_err_param(err, INK_INVALID, "ordered", "invalid_value",
@@ -211,6 +225,21 @@ static enum MHD_Result add_header(void *cls, enum MHD_ValueKind kind, const char
     return ink_buf_addf(head, "%s: %s\r\n", name, value ? value : "") == INK_OK ? MHD_YES : MHD_NO;
 }
 
+static enum ink_status write_date(struct ink_buf *head)
+{
+    static const char *const days[] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat" };
+    static const char *const months[] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                          "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
+    time_t now = time(NULL);
+    struct tm t;
+
+    if (!gmtime_r(&now, &t))
+        return INK_OK; /* a server without a clock sends none */
+    return ink_buf_addf(head, "Date: %s, %02d %s %d %02d:%02d:%02d GMT\r\n", days[t.tm_wday],
+                        t.tm_mday, months[t.tm_mon], t.tm_year + 1900, t.tm_hour, t.tm_min,
+                        t.tm_sec);
+}
+
 /* The answer's head, with the headers that libmicrohttpd would have sent. */
 static enum ink_status write_head(struct batch *b, struct request *rq)
 {
@@ -218,6 +247,8 @@ static enum ink_status write_head(struct batch *b, struct request *rq)
 
     reply_header(rq, "X-Accel-Buffering", "no");
     (void)MHD_get_response_headers(rq->response, add_header, &b->wire);
+    if (st == INK_OK)
+        st = write_date(&b->wire);
     if (st == INK_OK && b->chunked)
         st = ink_buf_adds(&b->wire, "Transfer-Encoding: chunked\r\n");
     if (st == INK_OK)

@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    VALUES_MAX = 100000,    /* JSON values in a body, which need more memory than their bytes */
+    VALUES_MAX = 100000, /* JSON values in a body, which need more memory than their bytes */
     AUGMENT_TIMEOUT_MS = 10000,
 };
 
@@ -25,10 +25,11 @@ enum {
 
 static enum ink_status too_many(const char *what, struct ink_err *err)
 {
-    return ink_err_param(err, INK_INVALID, "texts", "too_large",
-                         "%s than %d texts in one call; send more as NDJSON, Content-Type and Accept "
-                         "application/x-ndjson, to /v1/rewrite/batch",
-                         what, BATCH_TEXTS_MAX);
+    return ink_err_param(
+        err, INK_INVALID, "texts", "too_large",
+        "%s than %d texts in one call; send more as NDJSON, Content-Type and Accept "
+        "application/x-ndjson, to /v1/rewrite/batch",
+        what, BATCH_TEXTS_MAX);
 }
 
 /* At least as many as it has, but for one and those that stand alone in brackets. */
@@ -90,7 +91,8 @@ static size_t count_lines(const char *s, size_t len)
 {
     size_t n = len > 0 && s[len - 1] != '\n';
 
-    for (const char *at = s; len > 0 && (at = memchr(at, '\n', len - (size_t)(at - s))) != NULL; at++)
+    for (const char *at = s; len > 0 && (at = memchr(at, '\n', len - (size_t)(at - s))) != NULL;
+         at++)
         n++;
     return n;
 }
@@ -127,7 +129,7 @@ static void init_batch(void *call)
 }
 
 const struct body rewrite_batch_body = {
-    .name = "BatchRequest",
+    .name = "RewriteBatchRequest",
     .tables = { &texts_fields, &rewrite_option_fields },
     .size = sizeof(struct texts_call),
     .init = init_batch,
@@ -140,8 +142,8 @@ enum ink_status route_rewrite_batch(struct request *rq, struct ink_err *err)
     enum ink_status st;
 
     ink_rewrite_call_init(&in.call);
-    st = rq->form.lines_in ? take_lines(rq, &in, err)
-                           : read_body(rq, &rewrite_batch_body, &in, err);
+    st =
+        rq->form.lines_in ? take_lines(rq, &in, err) : read_body(rq, &rewrite_batch_body, &in, err);
     if (st == INK_OK)
         st = check_options(rq, &in, err);
     if (st == INK_OK)

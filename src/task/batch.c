@@ -15,9 +15,10 @@
 #include <stdlib.h>
 
 enum {
-    SPARE = 4,        /* texts that may wait for a place */
-    RING_FACTOR = 4,  /* the ring against what runs: how far one slow text may fall behind the others */
-    RETRY_MS = 20,    /* after the engine had no room */
+    SPARE = 4, /* texts that may wait for a place */
+    RING_FACTOR =
+        4, /* the ring against what runs: how far one slow text may fall behind the others */
+    RETRY_MS = 20, /* after the engine had no room */
     SLOTS_MIN = 16,
 };
 
@@ -49,8 +50,8 @@ struct ink_batch {
     int n_ring;
     int64_t n_added, n_taken;
     int n_running;
-    int n_seqs;      /* of all that are not taken */
-    int n_last;      /* what the last text asked for: a guess at the next */
+    int n_seqs; /* of all that are not taken */
+    int n_last; /* what the last text asked for: a guess at the next */
     int model_last;
     int64_t retry_ms; /* the engine had no room: not before this time; 0: it had */
 };
@@ -87,10 +88,9 @@ static int model_number(const struct ink_batch_pool *pool, const struct ink_serv
 /* Most sequences that should run together when a text asks for `n`. */
 static int seqs_max(const struct ink_batch *b, int model, int n)
 {
-    int parallel =
-        model < b->pool->n_models
-            ? ink_served_n_parallel(ink_catalog_model(b->pool->catalog, model))
-            : 1;
+    int parallel = model < b->pool->n_models
+                       ? ink_served_n_parallel(ink_catalog_model(b->pool->catalog, model))
+                       : 1;
 
     return (parallel > 0 ? parallel : 1) + SPARE * n;
 }
