@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/batch_private.h"
+#include "server/media.h"
 #include "server/reply.h"
 #include "server/request.h"
 #include "server/state.h"
@@ -25,7 +26,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -140,26 +140,13 @@ void batch_leave(struct request *rq)
 
 /* --- headers ------------------------------------------------------------------------------------ */
 
-/* Whether a list of media types has `type`, whatever its parameters. */
-static bool has_media(const char *list, const char *type)
-{
-    size_t len = strlen(type);
-
-    for (const char *at = list; at && *at; at = strchr(at, ',')) {
-        at += strspn(at, ", \t");
-        if (strncasecmp(at, type, len) == 0 && strchr(";, \t", at[len]) != NULL)
-            return true; /* the string's end is among them */
-    }
-    return false;
-}
-
 enum ink_status batch_read_form(const struct request *rq, struct batch_form *form,
                                 struct ink_err *err)
 {
     const char *ordered = MHD_lookup_connection_value(rq->mhd, MHD_GET_ARGUMENT_KIND, "ordered");
 
-    form->lines_in = has_media(request_header(rq, "Content-Type"), media_lines);
-    form->lines_out = has_media(request_header(rq, "Accept"), media_lines);
+    form->lines_in = media_is(request_header(rq, "Content-Type"), media_lines);
+    form->lines_out = media_accepts(request_header(rq, "Accept"), media_lines);
     form->ordered = ordered && (strcmp(ordered, "1") == 0 || strcmp(ordered, "true") == 0);
     if (ordered && !form->ordered && strcmp(ordered, "0") != 0 && strcmp(ordered, "false") != 0)
         return ink_err_param(err, INK_INVALID, "ordered", "invalid_value",
