@@ -91,7 +91,7 @@ static enum ink_status hand_over(struct request *rq, struct batch *b, struct ink
     atomic_fetch_add(&b->refs, 1);
     if (!batches_take(b->loop, b)) {
         b->rq = NULL;
-        batch_unref(b);
+        atomic_store(&b->refs, 1); /* nobody else has seen it */
         batch_unref(b);
         return ink_err_param(err, INK_BUSY, "", "overloaded",
                              "%d batches run already; try again in 5 s", BATCH_CALLS_MAX);

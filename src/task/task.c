@@ -369,6 +369,7 @@ enum ink_status ink_task_next(struct ink_task *task, int timeout_ms, struct ink_
         /* Both before pulling: what comes afterwards is then seen by the next look. */
         task->seen = ink_job_version(task->job);
         ink_job_status(task->job, &job);
+        task->job_over = job.stage == INK_JOB_ENDED;
         st = pull(task, err);
         if (st != INK_OK) {
             task->ended = true;
@@ -405,7 +406,7 @@ bool ink_task_has_event(struct ink_task *task)
         if (c->resets || candidate_unsent(c).len > 0 || (is_decided(c) && !c->announced))
             return true;
     }
-    return all_decided(task) || ink_job_version(task->job) != task->seen;
+    return all_decided(task) || task->job_over || ink_job_version(task->job) != task->seen;
 }
 
 enum ink_status ink_task_wait(struct ink_task *task, struct ink_err *err)

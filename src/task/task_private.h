@@ -29,6 +29,7 @@ struct ink_task {
     int64_t start_ns;
     double tokenize_ms;
     uint64_t seen;     /* version of the job that was last looked at */
+    bool job_over;     /* seen, but there may have been text to tell first */
     int told_position; /* place in the queue last told; -1: none yet */
     bool ended;        /* the last event was returned */
     struct ink_task_result result;

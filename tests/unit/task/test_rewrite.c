@@ -870,6 +870,32 @@ static void cancelling_ends_the_task_at_every_stage(void **state)
     }
 }
 
+/* A reader that asks has_event() before each look, as one that must not wait does, misses nothing. */
+static void text_that_comes_with_the_end_does_not_hide_it(void **state)
+{
+    fake_model_options = (struct fake_options){ .decode_us = 2000 };
+    struct ink_catalog *c = fake_catalog_new(&(struct ink_catalog_options){ 0 }, many);
+    struct ink_rewrite_request rq = request("今天天气很好");
+    struct ink_task *task;
+    struct ink_task_event ev;
+    struct ink_err err;
+    enum ink_status st = INK_OK;
+    (void)state;
+
+    rq.timeout_ms = 7; /* some tokens, but not all */
+    task = start(c, &rq);
+    for (int64_t end = ink_clock_ms() + 5000; stats(c).jobs_running > 0 && ink_clock_ms() < end;)
+        nap_ms(5);
+    nap_ms(20);
+    while (st == INK_OK && ink_task_has_event(task)) {
+        st = ink_task_next(task, 0, &ev, &err);
+        assert_int_not_equal(ev.kind, INK_TASK_IDLE);
+    }
+    assert_int_equal(st, INK_TIMEOUT);
+    ink_task_free(task);
+    ink_catalog_free(c);
+}
+
 static void a_deadline_ends_the_task(void **state)
 {
     fake_model_options = (struct fake_options){ .logits = fake_logits_endless, .decode_us = 2000 };
@@ -1033,6 +1059,7 @@ int main(void)
         cmocka_unit_test(a_template_surrounds_the_text),
         cmocka_unit_test(source_ids_are_used_as_given),
         cmocka_unit_test(cancelling_ends_the_task_at_every_stage),
+        cmocka_unit_test(text_that_comes_with_the_end_does_not_hide_it),
         cmocka_unit_test(a_deadline_ends_the_task),
         cmocka_unit_test(a_full_queue_refuses),
         cmocka_unit_test(a_broken_model_fails_the_task),
