@@ -332,7 +332,6 @@ static int run(const struct command *self, int argc, char **argv)
                                       .n_parallel = lines || o.files.input ? o.parallel : o.n };
 
     set_request(&o, &call);
-    o.files.n_parallel = o.parallel;
     if (o.files.input && rewrite_files_open(&o.files, &call, &files, &err) != INK_OK)
         return cli_fail(&err);
     if (model_open(&o.model, INK_CAN_REWRITE, &co, &catalog, &served, &err) != INK_OK) {
@@ -345,11 +344,11 @@ static int run(const struct command *self, int argc, char **argv)
         status = cli_fail_json(&err, o.json);
         rewrite_files_close(files);
     } else if (files) {
-        status = rewrite_files_run(files, catalog, served);
+        status = rewrite_files_run(files, catalog);
         rewrite_files_close(files);
     } else if (lines) {
-        status = rewrite_lines(catalog, served, &call,
-                               &(struct rewrite_lines_options){ o.jsonl, o.unordered, o.parallel });
+        status =
+            rewrite_lines(catalog, &call, &(struct rewrite_lines_options){ o.jsonl, o.unordered });
         status = cli_finish(status);
     } else {
         if (args.n == 1)

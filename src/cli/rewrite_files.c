@@ -509,11 +509,9 @@ static enum ink_status replace_output(struct rewrite_files *job, struct ink_atom
 }
 
 static enum ink_status retry_failed(struct rewrite_files *job, struct ink_catalog *catalog,
-                                    const struct ink_served *served, enum rewrite_stream_end *end,
-                                    struct ink_err *err)
+                                    enum rewrite_stream_end *end, struct ink_err *err)
 {
     struct rewrite_ends ends = { job, next_old, fill, -1, put, flush, show_retries };
-    struct rewrite_stream_options so = { false, job->options->n_parallel };
     struct ink_slice names = row_source_names(job->source);
     struct row_sink old = job->sink;
     struct ink_atomic_file file;
@@ -536,7 +534,7 @@ static enum ink_status retry_failed(struct rewrite_files *job, struct ink_catalo
         job->old_done = job->old.consumed;
     }
     if (st == INK_OK)
-        st = rewrite_stream(catalog, served, job->call, &so, &ends, end, &counts, err);
+        st = rewrite_stream(catalog, job->call, false, &ends, end, &counts, err);
     if (st == INK_OK && job->failed.code != INK_OK) {
         *err = job->failed;
         st = err->code;
@@ -610,19 +608,17 @@ static void say_what_is_there(const struct rewrite_files *job)
                 : "");
 }
 
-static int append(struct rewrite_files *job, struct ink_catalog *catalog,
-                  const struct ink_served *served)
+static int append(struct rewrite_files *job, struct ink_catalog *catalog)
 {
     struct rewrite_ends ends = { job, next,  fill,         row_source_fd(job->source),
                                  put, flush, show_progress };
-    struct rewrite_stream_options so = { false, job->options->n_parallel };
     enum rewrite_stream_end end;
     struct rewrite_counts counts;
     struct ink_err err = { 0 };
 
     if (begin_appending(job, &err) != INK_OK)
         return stopped(job, &err);
-    if (rewrite_stream(catalog, served, job->call, &so, &ends, &end, &counts, &err) != INK_OK)
+    if (rewrite_stream(catalog, job->call, false, &ends, &end, &counts, &err) != INK_OK)
         return cli_fail(&err);
     progress_end(&job->progress);
     if (!row_sink_flush(&job->sink, true)) {
@@ -636,8 +632,7 @@ static int append(struct rewrite_files *job, struct ink_catalog *catalog,
     return finished(job, job->n_failed_before + counts.n_failed);
 }
 
-int rewrite_files_run(struct rewrite_files *job, struct ink_catalog *catalog,
-                      const struct ink_served *served)
+int rewrite_files_run(struct rewrite_files *job, struct ink_catalog *catalog)
 {
     enum rewrite_stream_end end = STREAM_ENDED;
     struct ink_err err = { 0 };
@@ -650,7 +645,7 @@ int rewrite_files_run(struct rewrite_files *job, struct ink_catalog *catalog,
         say_what_is_there(job);
     progress_begin(&job->progress, "rewriting", "rows");
     if (job->options->retry_failed && job->n_failed_before > 0)
-        st = retry_failed(job, catalog, served, &end, &err);
+        st = retry_failed(job, catalog, &end, &err);
     if (st != INK_OK) {
         progress_end(&job->progress);
         return cli_fail(&err);
@@ -661,7 +656,7 @@ int rewrite_files_run(struct rewrite_files *job, struct ink_catalog *catalog,
         return interrupted(job);
     }
     job->progress.from = job->n_before;
-    status = append(job, catalog, served);
+    status = append(job, catalog);
     progress_end(&job->progress);
     return status;
 }

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 
 struct ink_catalog;
-struct ink_served;
 
 /*
  * Rewrites the texts of a file into another: `inkstone rewrite --input FILE --output FILE`. The output grows row by row in
@@ -24,7 +23,6 @@ struct rewrite_files_options {
     bool
         retry_failed; /* with resume: rows without any rewrite are computed again, in their place */
     bool force;       /* an output that exists is begun anew */
-    int n_parallel;   /* sequences the engine decodes together */
 };
 
 struct rewrite_files;
@@ -39,7 +37,6 @@ INK_NODISCARD enum ink_status rewrite_files_open(const struct rewrite_files_opti
 void rewrite_files_close(struct rewrite_files *job); /* NULL is fine */
 
 /* Returns an exit status; what there is to say is said on stderr. */
-int rewrite_files_run(struct rewrite_files *job, struct ink_catalog *catalog,
-                      const struct ink_served *served);
+int rewrite_files_run(struct rewrite_files *job, struct ink_catalog *catalog);
 
 #endif

@@ -112,12 +112,11 @@ static int report(const struct pipe_job *p, enum rewrite_stream_end end,
     return CLI_FAILED;
 }
 
-int rewrite_lines(struct ink_catalog *catalog, const struct ink_served *served,
-                  const struct ink_rewrite_call *call, const struct rewrite_lines_options *options)
+int rewrite_lines(struct ink_catalog *catalog, const struct ink_rewrite_call *call,
+                  const struct rewrite_lines_options *options)
 {
     struct pipe_job p = { .jsonl = options->jsonl };
     struct rewrite_ends ends = { &p, next, fill, STDIN_FILENO, put, flush, show_progress };
-    struct rewrite_stream_options so = { options->unordered, options->n_parallel };
     enum rewrite_stream_end end;
     struct rewrite_counts counts;
     struct ink_err err = { 0 };
@@ -125,7 +124,7 @@ int rewrite_lines(struct ink_catalog *catalog, const struct ink_served *served,
 
     lines_init(&p.in, STDIN_FILENO);
     progress_begin(&p.progress, "rewriting", "texts");
-    st = rewrite_stream(catalog, served, call, &so, &ends, &end, &counts, &err);
+    st = rewrite_stream(catalog, call, options->unordered, &ends, &end, &counts, &err);
     progress_end(&p.progress);
     lines_release(&p.in);
     return st == INK_OK ? report(&p, end, &counts) : cli_fail(&err);

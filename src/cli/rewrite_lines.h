@@ -6,12 +6,10 @@
 #include <stdbool.h>
 
 struct ink_catalog;
-struct ink_served;
 
 struct rewrite_lines_options {
     bool jsonl;     /* a JSON string or object a line instead of a text */
     bool unordered; /* answers as they finish */
-    int n_parallel; /* sequences the engine decodes together */
 };
 
 /*
@@ -19,7 +17,7 @@ struct rewrite_lines_options {
  * the place of a line that failed. `call` holds the defaults for every line. Many texts are under way at once; a
  * fixed window bounds memory however long the input is. Returns an exit status.
  */
-int rewrite_lines(struct ink_catalog *catalog, const struct ink_served *served,
-                  const struct ink_rewrite_call *call, const struct rewrite_lines_options *options);
+int rewrite_lines(struct ink_catalog *catalog, const struct ink_rewrite_call *call,
+                  const struct rewrite_lines_options *options);
 
 #endif

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 struct ink_catalog;
-struct ink_served;
 
 /*
  * Many texts as a stream of rewrite tasks, from a source that reads them to a sink that writes the answers. Many are
@@ -46,11 +45,6 @@ struct rewrite_ends {
     void (*progress)(void *arg, const struct rewrite_counts *counts);
 };
 
-struct rewrite_stream_options {
-    bool unordered; /* answers as they finish, not in the order of the texts */
-    int n_parallel; /* sequences the engine decodes together */
-};
-
 enum rewrite_stream_end {
     STREAM_ENDED,
     STREAM_STOPPED, /* the sink could not write */
@@ -58,13 +52,12 @@ enum rewrite_stream_end {
 };
 
 /*
- * Runs until the source has ended and everything is written. `call` holds the defaults for every text; with a seed,
+ * Runs until the source has ended and everything is written; with `unordered`, answers are put as they finish, not in
+ * the order of the texts. `call` holds the defaults for every text; with a seed,
  * text i has the seed ink_batch_seed(seed, i). INK_IO when the stream cannot be set up.
  */
 INK_NODISCARD enum ink_status rewrite_stream(struct ink_catalog *catalog,
-                                             const struct ink_served *served,
-                                             const struct ink_rewrite_call *call,
-                                             const struct rewrite_stream_options *options,
+                                             const struct ink_rewrite_call *call, bool unordered,
                                              const struct rewrite_ends *ends,
                                              enum rewrite_stream_end *end,
                                              struct rewrite_counts *counts, struct ink_err *err);
