@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of all blocks, at most one in KEPT_SHARE is kept filled for sources that may come again. */
+enum { KEPT_SHARE = 8 };
+
 enum { N_QUEUE = 256, MAX_ENCODE_TOKENS = 2048, MAX_ITEMS = 128 };
 
 /* Before the first job has been timed: what a wait is reckoned with. */
@@ -37,7 +40,7 @@ struct ink_lane *lane_new(struct ink_engine *e, struct ink_model *model,
     lane->info = info;
     lane->bell = bell;
     lane->kv = kv_pool_new(info->n_blocks, INK_KV_BLOCK_TOKENS);
-    lane->sources = source_store_new(lane->kv);
+    lane->sources = source_store_new(lane->kv, info->n_blocks / KEPT_SHARE);
     lane->sampler = sampler_new(info->n_vocab);
     lane->n_heads = or_default(options->n_heads, 1);
     assert(lane->n_heads <= INK_HEAD_MAX);

@@ -15,15 +15,16 @@ struct kept {
 
 struct source_store {
     struct kv_pool *pool;
-    int n, n_blocks;
+    int n, n_blocks, max_blocks;
     struct kept kept[SOURCE_STORE_MAX];
 };
 
-struct source_store *source_store_new(struct kv_pool *pool)
+struct source_store *source_store_new(struct kv_pool *pool, int max_blocks)
 {
     struct source_store *s = ink_zalloc(sizeof(*s));
 
     s->pool = pool;
+    s->max_blocks = max_blocks;
     return s;
 }
 
@@ -73,7 +74,11 @@ void source_store_keep(struct source_store *s, const int32_t *ids, int n, const 
         kv_pool_give(s->pool, s->kept[same].ids + n, s->kept[same].n_blocks);
         forget(s, same);
     }
-    if (s->n == SOURCE_STORE_MAX)
+    if (n_blocks > s->max_blocks) {
+        kv_pool_give(s->pool, blocks, n_blocks);
+        return;
+    }
+    while (s->n == SOURCE_STORE_MAX || s->n_blocks + n_blocks > s->max_blocks)
         (void)source_store_drop(s);
 
     struct kept *k = &s->kept[s->n++];

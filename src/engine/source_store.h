@@ -17,10 +17,14 @@ struct source_store;
 
 enum { SOURCE_STORE_MAX = 64 };
 
-struct source_store *source_store_new(struct kv_pool *pool);
+/* Holds at most `max_blocks` blocks, so that the memory of an idle server stays small. */
+struct source_store *source_store_new(struct kv_pool *pool, int max_blocks);
 void source_store_free(struct source_store *s); /* its blocks are not given back; NULL is fine */
 
-/* Takes over the `n_blocks` blocks of an encoded source. The least recently kept one gives way when there are too many. */
+/*
+ * Takes over the `n_blocks` blocks of an encoded source. The least recently kept ones give way when there are too many; one that is too
+ * large alone goes back to the pool.
+ */
 void source_store_keep(struct source_store *s, const int32_t *ids, int n, const int32_t *blocks,
                        int n_blocks);
 /* Hands the blocks of this source to the caller, into `blocks`; false when it isn't here. */

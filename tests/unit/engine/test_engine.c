@@ -327,8 +327,8 @@ static void kept_sources_make_room_for_others(void **state)
     struct bench b;
     (void)state;
 
-    /* 12 blocks of 16 tokens; each job has 3 for its source and 2 for its sequence. */
-    bench_start(&b, &(struct fake_options){ .n_blocks = 12 }, &(struct ink_lane_options){ 0 });
+    /* 24 blocks of 16 tokens, three of which may be kept; each job has 3 for its source and 2 for its sequence. */
+    bench_start(&b, &(struct fake_options){ .n_blocks = 24 }, &(struct ink_lane_options){ 0 });
     for (int i = 0; i < 10; i++) {
         struct ink_job_spec spec = bench_spec(i, 40, 1, 32);
         struct ink_job *job = bench_submit(&b, &spec);
@@ -336,9 +336,9 @@ static void kept_sources_make_room_for_others(void **state)
         assert_int_equal(bench_end(job), INK_OK);
         ink_job_unref(job);
     }
-    assert_true(stats(&b).sources_kept_blocks >= 6);
+    assert_int_equal(stats(&b).sources_kept_blocks, 3);
 
-    struct ink_job_spec whole = bench_spec(3, 90, 1, 90); /* 6 + 6 */
+    struct ink_job_spec whole = bench_spec(3, 256, 1, 128); /* 16 + 8 */
     struct ink_job *job = bench_submit(&b, &whole);
     assert_int_equal(bench_end(job), INK_OK);
     ink_job_unref(job);

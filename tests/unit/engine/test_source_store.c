@@ -25,7 +25,7 @@ static bool take(struct source_store *s, int32_t first, int n, int32_t *blocks)
 static void finds_what_it_keeps_once(void **state)
 {
     struct kv_pool *pool = kv_pool_new(16, 16);
-    struct source_store *s = source_store_new(pool);
+    struct source_store *s = source_store_new(pool, 100);
     int32_t a[4], b[4];
     (void)state;
 
@@ -50,7 +50,7 @@ static void finds_what_it_keeps_once(void **state)
 static void the_oldest_goes_first_and_a_second_copy_at_once(void **state)
 {
     struct kv_pool *pool = kv_pool_new(16, 16);
-    struct source_store *s = source_store_new(pool);
+    struct source_store *s = source_store_new(pool, 100);
     int32_t blocks[4];
     (void)state;
 
@@ -75,7 +75,7 @@ static void the_oldest_goes_first_and_a_second_copy_at_once(void **state)
 static void their_number_is_bounded(void **state)
 {
     struct kv_pool *pool = kv_pool_new(200, 16);
-    struct source_store *s = source_store_new(pool);
+    struct source_store *s = source_store_new(pool, 100);
     int32_t blocks[4];
     (void)state;
 
@@ -85,6 +85,29 @@ static void their_number_is_bounded(void **state)
     assert_int_equal(kv_pool_n_free(pool), 200 - SOURCE_STORE_MAX);
     assert_false(take(s, 9000, 5, blocks));
     assert_true(take(s, 10000, 5, blocks));
+    source_store_free(s);
+    kv_pool_free(pool);
+
+    pool = kv_pool_new(200, 16);
+    s = source_store_new(pool, 5);
+    keep(s, pool, 0, 40); /* 3 blocks */
+    keep(s, pool, 1000, 20);
+    assert_int_equal(source_store_n_blocks(s), 5);
+    keep(s, pool, 2000, 5);
+    assert_int_equal(source_store_n_blocks(s), 3);
+    assert_false(take(s, 0, 40, blocks));
+    assert_int_equal(kv_pool_n_free(pool), 197);
+    keep(s, pool, 3000, 64); /* 4 */
+    assert_int_equal(source_store_n_blocks(s), 5);
+    assert_false(take(s, 1000, 20, blocks));
+    source_store_free(s);
+    kv_pool_free(pool);
+
+    pool = kv_pool_new(200, 16);
+    s = source_store_new(pool, 2);
+    keep(s, pool, 0, 40);
+    assert_int_equal(source_store_n_blocks(s), 0);
+    assert_int_equal(kv_pool_n_free(pool), 200);
     source_store_free(s);
     kv_pool_free(pool);
 }
