@@ -23,7 +23,7 @@ class Rewrite(cli.Case):
 
     def test_json_has_the_fields_of_the_contract(self):
         r = self.rewrite("--seed", "1", cli.TEXT)
-        self.assertEqual(list(r), ["id", "model", "rewrites", "seed", "usage", "timings", "cache", "device", "truncated", "warnings"])
+        self.assertEqual(list(r), ["id", "model", "rewrites", "seed", "usage", "timings", "cache", "source_cache", "device", "truncated", "warnings"])
         self.assertEqual(r["model"], os.path.basename(cli.model())[:-len(".gguf")])
         self.assertEqual(r["seed"], 1)
         self.assertEqual([c["index"] for c in r["rewrites"]], [0, 1, 2])

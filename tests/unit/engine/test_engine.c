@@ -390,11 +390,13 @@ static void encoding_ahead_delays_nobody(void **state)
     struct ink_job_status st;
     (void)state;
 
-    bench_start(
-        &b,
-        &(struct fake_options){
-            .n_layers = 40, .layer_us = 2000, .decode_us = 2000, .logits = fake_logits_endless },
-        &(struct ink_lane_options){ 0 });
+    bench_start(&b,
+                &(struct fake_options){ .n_blocks = 128,
+                                        .n_layers = 40,
+                                        .layer_us = 2000,
+                                        .decode_us = 2000,
+                                        .logits = fake_logits_endless },
+                &(struct ink_lane_options){ 0 });
 
     /* The same source asked for meanwhile waits for this pass; another one ends it. */
     struct ink_job *a = bench_submit(&b, &ahead);
