@@ -1,7 +1,7 @@
 /* `inkstone inspect`: what a GGUF file holds, and what running it takes. */
 #include "cli/cli.h"
 
-#include "base/alloc.h"
+#include "base/arena.h"
 #include "task/inspect.h"
 
 #include <stdio.h>
@@ -29,10 +29,12 @@ static const char notes[] =
     "Memory is measured by loading the model as serving it would, with defaults for everything that --compute and\n"
     "--threads don't say. The exit status is 1 when the file cannot be read, or cannot be loaded.\n";
 
-/* Text of a file for a terminal: control characters would let it write anything there. Kept until the end. */
+static struct ink_arena *shown; /* what visible() has made, until the end of run() */
+
+/* Text of a file for a terminal: control characters would let it write anything there. */
 static const char *visible(const char *s)
 {
-    char *out = ink_strdup(s);
+    char *out = ink_arena_strndup(shown, s, strlen(s));
 
     for (char *c = out; *c; c++) {
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
@@ -218,10 +220,12 @@ static int run(const struct command *self, int argc, char **argv)
     if (o.json) {
         cli_print_json(to_json(args.at[0], x));
     } else {
+        shown = ink_arena_new();
         print_model(x);
         print_groups(x);
         print_tokenizer(x);
         print_memory(x);
+        ink_arena_free(shown);
     }
     status = cli_finish(CLI_OK);
     if (failed && !o.json)
