@@ -407,7 +407,7 @@ class Bounds(Batch):
         self.assertEqual(answers[-1]["ok"], n)
         grown = resident(self.server, peak=True) - before
         print("200 MB sent, memory grew by %.1f MB at most" % (grown / 1e6))
-        self.assertLess(grown, (40 if inkhttp.SLOW == 1 else 200) * 1000000)
+        self.assertLess(grown, (40 if inkhttp.SLOW == 1 else 400) * 1000000)  # a sanitizer keeps 256 MB of freed memory aside
         self.quiet()
 
     def test_the_window_closes_while_there_is_enough_to_do(self):
@@ -446,7 +446,7 @@ class Bounds(Batch):
         grown = resident(self.server, peak=True) - before
         print("%.1f MB waited in a file, memory grew by %.1f MB at most" % (in_file / 1e6, grown / 1e6))
         self.assertGreater(in_file, 1000000)
-        self.assertLess(grown, (40 if inkhttp.SLOW == 1 else 200) * 1000000)
+        self.assertLess(grown, (40 if inkhttp.SLOW == 1 else 400) * 1000000)  # a sanitizer keeps 256 MB of freed memory aside
         feed.close()
         self.quiet()
 

@@ -173,7 +173,7 @@ class Overload(inkhttp.Case):
     arguments = ("--queue", "4", "--parallel", "16")
 
     def test_beyond_the_queue_429_at_once(self):
-        body = {"text": "abc", "n": 16, "max_tokens": 256, "scripts": "all", "temperature": 2, "top_p": 1}
+        body = {"text": "abc", "n": 16, "max_tokens": 256, "scripts": "all", "temperature": 2, "top_p": 1, "timeout_ms": 30000 * inkhttp.SLOW}
         with concurrent.futures.ThreadPoolExecutor(40) as pool:
             jobs = [pool.submit(self.server.post, "/v1/rewrite", body) for _ in range(40)]
             answers = [j.result() for j in jobs]
