@@ -7,7 +7,7 @@ import json
 import inkhttp
 from inkhttp import TEXT, TEXTS, joined, wait_until
 
-FIELDS = ["id", "model", "rewrites", "seed", "usage", "timings", "cache", "device", "truncated", "warnings"]
+FIELDS = ["id", "model", "rewrites", "seed", "usage", "timings", "cache", "source_cache", "device", "truncated", "warnings"]
 STAGES = ["queue_ms", "tokenize_ms", "encode_ms", "first_token_ms", "decode_ms", "other_ms"]
 
 
@@ -63,7 +63,7 @@ class Rewrite(inkhttp.Case):
 
     def test_one_encoder_pass_however_many_candidates(self):
         before = self.server.metric("inkstone_encoder_passes_total")
-        self.server.rewrite("一句别处没有的话，所以还没有编码。", n=5, seed=8)     # encodings of known texts are kept
+        self.server.rewrite("No other test has this sentence, so nobody has encoded it.", n=5, seed=8)     # encodings of known texts are kept
         self.assertEqual(self.server.metric("inkstone_encoder_passes_total"), before + 1)
 
     def test_n_and_length_are_kept(self):
