@@ -22,7 +22,7 @@ struct ink_server {
     struct metrics metrics;
     struct streams *streams;
     struct batches *batches;
-    _Atomic int64_t batch_bytes; /* of bodies with many texts, all together */
+    _Atomic int64_t batch_bytes;         /* of bodies with many texts, all together */
     struct ink_catalog *_Atomic catalog; /* NULL while loading */
     atomic_bool draining;
     atomic_bool stopping;

@@ -41,7 +41,7 @@ struct ink_rewrite_request {
     bool fixed_length;   /* the end token is never drawn, so all have max_tokens; for benchmarks */
     const char *scripts; /* NULL: Chinese head when the text is Chinese; else see token/script.h */
     enum ink_long_input on_long_input;
-    bool fresh;     /* runs the encoder even if this source's encoding is still there, and keeps none */
+    bool fresh; /* runs the encoder even if this source's encoding is still there, and keeps none */
     int timeout_ms; /* from admission; 0: none */
 };
 

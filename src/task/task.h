@@ -63,7 +63,7 @@ struct ink_task_result {
     char id[40];
     const char *model;
     const char *device;
-    const char *cache; /* "miss", "hit", "shared", "off" */
+    const char *cache;        /* "miss", "hit", "shared", "off" */
     const char *source_cache; /* of the source's encoding: "miss", "hit", "off" */
     uint64_t seed;
     struct ink_task_usage usage;
