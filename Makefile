@@ -46,11 +46,12 @@ deps-test:
 # Our warnings are gcc's: clang, which only the fuzz build uses, has more of them.
 CONFIGURE = cmake --preset $(PRESET) -DDEVELOPER=$(if $(filter fuzz,$(PRESET)),OFF,ON) -DINKSTONE_SYSTEM_GGML=$(if $(filter system,$(GGML)),ON,OFF) $(CMAKE_ARGS)
 configure: deps
-	@if [ ! -e $(BUILD)/build.ninja ] || [ "$$(cat $(BUILD)/.configured 2>/dev/null)" != '$(CONFIGURE)' ]; then \
+	@if [ ! -e $(BUILD)/build.ninja ] || [ "$$(cat $(BUILD)/.configured 2>/dev/null)" != '$(CONFIGURE)' ] || \
+	    { [ ! -e $(BUILD)/.with-tests ] && pkg-config --exists cmocka; }; then \
 	    $(CONFIGURE) && echo '$(CONFIGURE)' >$(BUILD)/.configured; \
 	fi
 
-bench: build ## the standard scenarios against the peers
+bench: deps-test build ## the standard scenarios against the peers
 	@bench/run $(ARGS)
 
 lint: ## layers, banned calls, formatting, clang-tidy's small set
