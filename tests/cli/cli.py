@@ -5,6 +5,7 @@ Where things are comes from the environment that CTest sets (tests/CMakeLists.tx
 
 import json
 import os
+import pty
 import re
 import shutil
 import signal
@@ -47,6 +48,13 @@ class Case(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="inkstone-cli-")
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.env = environment(self.folder)
+
+    def terminal(self):
+        """Both ends of a pseudo-terminal; the test is skipped where there is none, as in a chroot without /dev/pts."""
+        try:
+            return pty.openpty()
+        except OSError as e:
+            self.skipTest("no pseudo-terminal here: %s" % e)
 
     def path(self, name):
         return os.path.join(self.folder, name)

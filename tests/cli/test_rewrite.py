@@ -3,7 +3,6 @@
 
 import json
 import os
-import pty
 import signal
 import subprocess
 
@@ -45,7 +44,7 @@ class Rewrite(cli.Case):
 
     def test_a_terminal_gets_numbers(self):
         want = [c["text"] for c in self.rewrite("--seed", "7", "-n", "2", cli.TEXT)["rewrites"]]
-        master, slave = pty.openpty()
+        master, slave = self.terminal()
         done = self.run_program("rewrite", "-m", cli.model(), "--seed", "7", "-n", "2", cli.TEXT, stdout=slave)
         os.close(slave)
         shown = os.read(master, 65536).decode("utf-8")

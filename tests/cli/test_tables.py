@@ -6,7 +6,6 @@ import fcntl
 import io
 import json
 import os
-import pty
 import random
 import re
 import resource
@@ -504,7 +503,7 @@ class Ends(Files):
         self.assertEqual(len(self.rows("out.csv")) - 1, rows)
 
     def test_progress_is_for_a_terminal(self):
-        master, slave = pty.openpty()
+        master, slave = self.terminal()
         p = subprocess.Popen([cli.PROGRAM, *cli.one_thread(self.args("in.csv", "out.csv"))], env=self.env, stdin=subprocess.DEVNULL, stderr=slave)
         os.close(slave)
         shown = b""
