@@ -10,7 +10,7 @@
 enum { TIMEOUT_MS_MAX = 3600 * 1000, SOURCE_IDS_MAX = 65536, TOP_DEFAULT = 5 };
 
 static const char *const cache_words[] = { "auto", "refresh", "off", NULL };
-static const char *const long_input_words[] = { "reject", "truncate", NULL };
+const char *const rewrite_long_input_words[] = { "reject", "truncate", NULL };
 
 static const struct field text_rows[] = {
     { "text", FIELD_TEXT, FIELD_EITHER | FIELD_NOT_BLANK,
@@ -52,7 +52,7 @@ static const struct field option_rows[] = {
     { "scripts", FIELD_NAME, FIELD_NO_DEFAULT, AT(rq.scripts), 0, 0, NULL,
       "Which part of the vocabulary is written: all, or zh; zh for a Chinese text when left out." },
     { "cache", FIELD_WORD, 0, AT(cache), 0, 0, cache_words, "How the result cache is used." },
-    { "on_long_input", FIELD_WORD, 0, AT(rq.on_long_input), 0, 0, long_input_words,
+    { "on_long_input", FIELD_WORD, 0, AT(rq.on_long_input), 0, 0, rewrite_long_input_words,
       "What to do with a text that is longer than the model takes." },
     { "timeout_ms", FIELD_INT, 0, AT(rq.timeout_ms), 1, TIMEOUT_MS_MAX, NULL,
       "Deadline, from admission; 504 when it is missed." },

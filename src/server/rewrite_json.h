@@ -33,6 +33,7 @@ struct ink_rewrite_call {
  * with one.
  */
 extern const struct fields rewrite_text_fields, rewrite_option_fields;
+extern const char *const rewrite_long_input_words[]; /* of enum ink_long_input; ends in NULL */
 /* Of a body that begins with one and was read by body_read(): the last step. */
 void ink_rewrite_call_finish(struct ink_rewrite_call *call);
 

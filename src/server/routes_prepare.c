@@ -5,6 +5,7 @@
 #include "server/fields.h"
 #include "server/json_fields.h"
 #include "server/request.h"
+#include "server/rewrite_json.h"
 #include "server/state.h"
 #include "server/work.h"
 #include "task/catalog.h"
@@ -13,15 +14,13 @@
 
 enum { TIMEOUT_MS = 10000, TIMEOUT_MS_MAX = 3600 * 1000 };
 
-static const char *const long_input_words[] = { "reject", "truncate", NULL };
-
 #define AT(member) offsetof(struct ink_rewrite_request, member)
 static const struct field rows[] = {
     { "text", FIELD_TEXT, FIELD_REQUIRED | FIELD_NOT_BLANK, AT(text), 0, 0, NULL,
       "The text that may be rewritten soon." },
     { "model", FIELD_NAME, FIELD_NO_DEFAULT, AT(model), 0, 0, NULL,
       "Which model; the first that can rewrite when left out." },
-    { "on_long_input", FIELD_WORD, 0, AT(on_long_input), 0, 0, long_input_words,
+    { "on_long_input", FIELD_WORD, 0, AT(on_long_input), 0, 0, rewrite_long_input_words,
       "What to do with a text that is longer than the model takes." },
     { "timeout_ms", FIELD_INT, 0, AT(timeout_ms), 1, TIMEOUT_MS_MAX, NULL,
       "Deadline; 504 when the model had no time until then." },
